@@ -32,7 +32,7 @@ type view struct {
 	// partial means that git must look at all files: the note says nothing about other files than those in the index.
 	partial  bool
 	changed  []string        // files in the index that may have changed
-	doubtful []string        // others in which git might not notice a change
+	doubtful []string        // entries of others in which git might not notice a change
 	dirs     map[string]bool // directories with files in the index
 	empty    map[string]bool // [indexNote.Empty]
 	read     []string        // directories that have changed
@@ -119,7 +119,7 @@ func (v *view) comparePart(root *os.File, index []byte, s Spec, looked int64, pa
 		case e.Passed != "": // sparse
 		case is && !fresh:
 		case toSecond: // most builds of git compare only seconds; a program can restore the size and the other time
-			v.doubtful = append(v.doubtful, string(name))
+			v.doubtful = append(v.doubtful, e.Info(name))
 		default:
 			v.changed = append(v.changed, string(name))
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -268,4 +269,27 @@ func TestRefIsLocked(t *testing.T) {
 	require.NoError(t, w.repo.Seed(t.Context(), other, true))
 	require.NoError(t, snapshot.Copy(t.Context(), w.env, w.spec.Git, other, first.Tree))
 	require.True(t, snapshot.Has(t.Context(), w.env, other, first.Tree))
+}
+
+// What git knows about a file only from its index stays when git reads the file again.
+func TestDoubtfulFiles(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"mode":      `chmod +x a; git add a; git commit -qm x; git config core.fileMode false; chmod -x a`,
+		"line ends": `printf 'x\r\n' > a; git add a; git commit -qm x; git config core.autocrlf input`,
+		"link":      `ln -s a l; git add l; git commit -qm x; git config core.symlinks false; rm l; printf a > l`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := repository(t)
+			w.sh(script)
+			first := w.take()
+			require.Equal(t, w.sh("git rev-parse HEAD^{tree}"), sum(first.Tree)+"\n")
+			note, err := os.ReadFile(w.spec.Index + ".json")
+			require.NoError(t, err)
+			note = regexp.MustCompile(`"looked":\d+`).ReplaceAll(note, []byte(`"looked":1`))
+			require.NoError(t, os.WriteFile(w.spec.Index+".json", note, 0o600))
+			require.Equal(t, first.Tree, w.take().Tree)
+		})
+	}
 }

@@ -109,16 +109,20 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, er
 	g = g.with([][2]string{{"core.fsync", "none"}})
 	objects := filepath.Join(s.Git, "objects")
 	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
-	// Removals come first, because a link might have replaced a directory.
-	if len(found.gone) > 0 {
-		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
-			return "", err
-		}
-	}
-	if len(found.put) > 0 {
-		if _, err := g.run(ctx, joined(found.put), "update-index", "--add", "--remove", "--replace", "-z",
-			"--stdin"); err != nil {
-			return "", err
+	for _, change := range []struct {
+		input []string
+		args  []string
+	}{
+		{found.gone, []string{"--force-remove", "-z", "--stdin"}}, // first: a link might have replaced a directory
+		// Without times, git reads the file. The mode and the content of the old entry still count: core.fileMode,
+		// core.symlinks and core.autocrlf depend on them.
+		{found.doubtful, []string{"-z", "--index-info"}},
+		{found.put, []string{"--add", "--remove", "--replace", "-z", "--stdin"}},
+	} {
+		if len(change.input) > 0 {
+			if _, err := g.run(ctx, joined(change.input), append([]string{"update-index"}, change.args...)...); err != nil {
+				return "", err
+			}
 		}
 	}
 	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
@@ -201,6 +205,7 @@ func joined(paths []string) []byte {
 // changes lists the files that differ from the index.
 type changes struct {
 	gone, put  []string // files to remove from the index, and then those to add
+	doubtful   []string // entries of files to add that git must read
 	left       []string
 	links      []string // submodules that differ from the index, and nested repositories
 	more       int      // number of left-out paths not listed
@@ -261,10 +266,11 @@ func list(ctx context.Context, g git, s Spec, v view) (*changes, error) {
 			c.change(root, path, "", false, s)
 		}
 	}
-	for _, path := range v.doubtful {
+	for _, entry := range v.doubtful {
 		n := len(c.put)
+		_, path, _ := strings.Cut(entry, "\t")
 		if c.change(root, path, "", false, s); len(c.put) > n {
-			c.gone = append(c.gone, path) // git reads a file that it adds again
+			c.doubtful = append(c.doubtful, entry)
 		}
 	}
 	barred, err := c.untracked(root, fields(others), s)

@@ -5,6 +5,7 @@ package gitindex
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -19,7 +20,7 @@ type Entry struct {
 	Passed  string // why git does not check the file for changes; "" if it does
 	Partial bool   // a side of a conflict, or a file whose content is not added yet
 
-	stat []byte
+	stat []byte // with mode and hash
 }
 
 // Matches reports whether a file has the times, the inode and the size that git has recorded; toSecond is the same
@@ -30,6 +31,11 @@ func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (i
 	has := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) }
 	toSecond = has(0, changed.Unix()) && has(8, modified.Unix()) && has(ino, int64(inode)) && has(length, size)
 	return toSecond && has(4, int64(changed.Nanosecond())) && has(12, int64(modified.Nanosecond())), toSecond
+}
+
+// Info returns the entry in the input format of git update-index --index-info.
+func (e Entry) Info(name []byte) string {
+	return fmt.Sprintf("%o %x\t%s", binary.BigEndian.Uint32(e.stat[24:]), e.stat[40:], name)
 }
 
 // Skipped is the value of Passed for a file that git does not expect in the work tree.
@@ -91,7 +97,7 @@ func Each(index []byte, hash int, visit func(e Entry, name []byte) bool) (whole 
 			return false
 		}
 		entry := index[at:]
-		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link, Partial: entry[flags]&0x30 != 0, stat: entry[:ids]}
+		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link, Partial: entry[flags]&0x30 != 0, stat: entry[:flags]}
 		if entry[flags]&0x80 != 0 {
 			e.Passed = "assume-unchanged"
 		}
