@@ -36,6 +36,12 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if k.session, err = k.pick(ctx); err != nil {
 		return protocol.Result{}, err
 	}
+	entered := make(chan error, 1)
+	go func() { // it waits for the disk
+		entered <- k.enter()
+		close(entered)
+	}()
+	defer func() { <-entered }()
 	brief, err := k.brief(ctx)
 	if err != nil {
 		return protocol.Result{}, err
@@ -48,7 +54,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err := k.addMessages(ctx, req); err != nil {
 		return protocol.Result{}, err
 	}
-	if err := k.enter(); err != nil {
+	if err := <-entered; err != nil {
 		return protocol.Result{}, err
 	}
 	started := e.Now()

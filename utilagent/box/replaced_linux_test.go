@@ -2,6 +2,7 @@ package box_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -20,9 +21,11 @@ import (
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	const evil = "printf '[core]\\n\\tfsmonitor = evil\\n' >>.git/config; echo evil >.mcp.json; true"
-	for name, c := range map[string]struct{ outside, settings, mcp string }{
+	for name, c := range map[string]struct{ outside, settings, mcp, then string }{
 		"by a merge":     {outside: "merge", settings: "", mcp: "{}\n"},
 		"by their owner": {outside: "git config user.name me; printf new >x; mv x .mcp.json", settings: "user.name me\n"},
+		"and removed":    {outside: "git config branch.b.merge refs/heads/c", settings: "user.name old\n", mcp: "{}\n", then: "rm .git/config"},
+		"and linked":     {outside: "git config branch.b.merge refs/heads/c", settings: "user.name old\n", mcp: "{}\n", then: "ln -sf /tmp/x .git/config"},
 		"twice": {
 			outside:  "for i in 1 2; do git config branch.b.merge refs/heads/$i; cp .mcp.json x; mv x .mcp.json; done",
 			settings: "branch.b.merge refs/heads/2\n",
@@ -32,6 +35,9 @@ func TestReplaced(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
 			s.write("src/work/.mcp.json", "{}\n")
+			if c.then != "" {
+				s.git("config", "user.name", "old")
+			}
 			exe, err := os.Executable()
 			require.NoError(t, err)
 			in, tell, err := os.Pipe()
@@ -39,7 +45,7 @@ func TestReplaced(t *testing.T) {
 			read, out, err := os.Pipe()
 			require.NoError(t, err)
 			cmd, run, err := s.request.Prepare(exe, proc.Command{
-				Path: "/bin/sh", Args: []string{"-c", "echo; read go; " + evil}, Dir: s.work, Env: s.env(), Stdin: in, Stdout: out,
+				Path: "/bin/sh", Args: []string{"-c", "echo; read go; " + cmp.Or(c.then, evil)}, Dir: s.work, Env: s.env(), Stdin: in, Stdout: out,
 			})
 			require.NoError(t, err)
 			child, err := proc.Start(cmd)

@@ -186,8 +186,14 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 // permitted ones. The mount that protected it was removed then, so the command may have changed it as well.
 func (m Merging) Restore(ctx context.Context) (messages []string, err error) {
 	left, err := safeopen.ReadFile(m.Config, maxConfig, safeopen.NoFollow)
-	if err != nil || bytes.Equal(left, m.Base) {
-		return nil, err
+	if err != nil {
+		if err := os.Rename(m.Config, m.Config+".uwf-new"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		return []string{"removed git's config; it was restored"}, os.WriteFile(m.Config, m.Base, 0o644)
+	}
+	if bytes.Equal(left, m.Base) {
+		return nil, nil
 	}
 	if done, err := put(ctx, m.Config, left, m.Base); !done || err != nil {
 		return nil, errors.Join(errors.New("restore "+m.Config), err)
