@@ -226,13 +226,14 @@ func keepResult(runDir string, r protocol.Result) {
 	if err != nil || runDir == "" {
 		return
 	}
-	_ = durable.Replace(durable.OS(), runfiles.Dir(runDir).File(runfiles.ResultFile), append(line, '\n'), 0o600)
+	// The last line counts: in each run the file is new, and it costs less to append than to replace.
+	_ = durable.OS().Append(runfiles.Dir(runDir).File(runfiles.ResultFile), append(line, '\n'), 0o600, durable.NoFlush)
 }
 
 // KeptResult returns the result of the last step submitted in a run.
 func KeptResult(runDir string) (r protocol.Result, ok bool) {
 	data, err := runfiles.Dir(runDir).Read(runfiles.ResultFile, maxFile)
-	return r, err == nil && json.Unmarshal(data, &r) == nil && r.StepHash.Valid()
+	return r, err == nil && json.Unmarshal(durable.LastLine(data), &r) == nil && r.StepHash.Valid()
 }
 
 // taskDir returns the directory in which the agent of a run was started, which the step records: a script

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,15 +76,12 @@ func (n fileName) String() string {
 
 // parseName parses the name of a segment's or a pack's file.
 func parseName(name string) (n fileName, ok bool) {
-	switch filepath.Ext(name) {
-	case segmentExt:
-		_, err := fmt.Sscanf(name, "%d.seg", &n.number)
-		ok = err == nil && name == n.String()+segmentExt
-	case packExt:
-		_, err := fmt.Sscanf(name, "%d-%d.pack", &n.number, &n.part)
-		ok = err == nil && n.part > 0 && name == n.String()+packExt
-	}
-	return n, ok && n.number >= 0
+	ext := filepath.Ext(name)
+	number, part, isPack := strings.Cut(strings.TrimSuffix(name, ext), "-")
+	n.number, _ = strconv.Atoi(number) // the comparison notices an error
+	n.part, _ = strconv.Atoi(part)
+	ok = ext == segmentExt && !isPack || ext == packExt && n.part > 0
+	return n, ok && n.number >= 0 && name == n.String()+ext
 }
 
 // less orders sources by age, the oldest first. Packs are older than all segments that they don't replace.

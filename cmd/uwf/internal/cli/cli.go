@@ -173,15 +173,8 @@ func (a commands) root(words ...string) *ucli.App {
 	thread, remote, set := threads.Commands{App: a.App}, remotes.Commands{App: a.App}, settings.Commands{App: a.App}
 	on := cmdline.NewBranch
 	root := &ucli.App{
-		Name:    "uwf",
-		Usage:   "run workflows of AI agents, one verifiable step at a time",
-		Version: cmdline.Version(),
-		Description: "Help topics: " + strings.Join(guide.Topics(), ", ") + ". To read one: uwf help TOPIC.\n\n" +
-			"   uwf setup                             # choose an agent\n" +
-			"   uwf workflow new hello                # create hello.yaml\n" +
-			"   uwf run ./hello.yaml -p 'Say hello'   # run it\n" +
-			"   uwf thread resume @ -p 'Yes'          # answer a question, or continue\n" +
-			"   uwf thread read @                     # read all of it",
+		Name:  "uwf",
+		Usage: "run workflows of AI agents, one verifiable step at a time",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml or text (default text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "json", Usage: "same as --format json"},
@@ -219,6 +212,12 @@ func (a commands) root(words ...string) *ucli.App {
 		OnUsageError:              cmdline.OnUsageError,
 	}
 	if len(words) == 0 {
+		root.Description = "Help topics: " + strings.Join(guide.Topics(), ", ") + ". To read one: uwf help TOPIC.\n\n" +
+			"   uwf setup                             # choose an agent\n" +
+			"   uwf workflow new hello                # create hello.yaml\n" +
+			"   uwf run ./hello.yaml -p 'Say hello'   # run it\n" +
+			"   uwf thread resume @ -p 'Yes'          # answer a question, or continue\n" +
+			"   uwf thread read @                     # read all of it"
 		root.Commands = append(root.Commands, cmdline.Under("Manage", a.completeCommand(root), a.helpCommand(root))...)
 		cmdline.Describe(root.Commands, guide.Commands)
 	}
