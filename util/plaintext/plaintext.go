@@ -120,7 +120,11 @@ func appendRune(to []byte, r rune) []byte {
 // character for every control character. A single escape byte in a tool's output is known to break JSON
 // clients. Direction marks stay: they belong to the text, and a model sees them.
 func Replace(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, control) < 0 {
+	i := 0
+	for i < len(s) && (' ' <= s[i] && s[i] < 0x7F || s[i] == '\n' || s[i] == '\t') {
+		i++
+	}
+	if utf8.ValidString(s[i:]) && strings.IndexFunc(s[i:], control) < 0 {
 		return s // the usual case: don't copy a long history
 	}
 	return strings.Map(func(r rune) rune {

@@ -9,6 +9,7 @@ package promptquote
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"unicode"
@@ -51,9 +52,10 @@ func Text(name Name, text string) string {
 		return ""
 	}
 	const idBytes = 8 // finding a text that contains its own hash is infeasible
-	id := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:2*idBytes]
-	return fmt.Sprintf("<%s id=%s note=\"%s It ends at the tag with this id.\">\n%s\n</%s id=%s>",
-		name, id, name.note(), text, name, id)
+	sum := sha256.Sum256([]byte(text))
+	id := hex.EncodeToString(sum[:idBytes])
+	return "<" + string(name) + " id=" + id + ` note="` + name.note() + ` It ends at the tag with this id.">` + "\n" + text +
+		"\n</" + string(name) + " id=" + id + ">"
 }
 
 // Word is [Text] for a text within a line, such as a path. A few plain words are formatted as plain instead.

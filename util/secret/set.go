@@ -332,11 +332,15 @@ func (m *matcher) scan(text string) (spans []span) {
 	var w uint64
 	var from [Shortest]int // positions of the last bytes
 	for i, n := 0, 0; i < len(text); {
-		if skip := lineBreak(text, i); skip > 0 {
-			i += skip
-			continue
+		b, long := text[i], 1
+		switch b { // most bytes need no call
+		case '\n', '\r', '\\', '%':
+			if skip := lineBreak(text, i); skip > 0 {
+				i += skip
+				continue
+			}
+			b, long = unit(text, i)
 		}
-		b, long := unit(text, i)
 		w = w<<8 | uint64(b)
 		from[n%Shortest] = i
 		i += long
