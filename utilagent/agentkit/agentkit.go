@@ -52,6 +52,9 @@ type Options struct {
 	ForksSessions  bool
 	CutsSessions   bool
 	CopiesSessions bool
+	// Instant: Run usually returns at once, so signals need not be handled: until Run calls AwaitSignals of package
+	// util/proc, they kill the process.
+	Instant bool
 	// ParseArgs parses the agent's own arguments and returns the rest. It receives the arguments unknown to
 	// the kit, in order. An error is a usage error.
 	ParseArgs func(args []string) (rest []string, err error)

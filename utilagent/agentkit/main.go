@@ -51,11 +51,16 @@ func Main(ctx context.Context, p Process, o Options) int {
 	}
 	if p.real {
 		proc.GrowStack(false)
+		with := proc.WithSignals
+		if o.Instant {
+			with = proc.WithSignalsOnDemand
+		} else {
+			// A write to a closed pipe returns an error. Not beside the start: a short agent writes before that ends.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		}
 		var stop func()
-		ctx, stop = proc.WithSignals(ctx)
+		ctx, stop = with(ctx)
 		defer stop()
-		// A write to a closed pipe returns an error. Not beside the start: a short agent writes before that ends.
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		if dir := e.Get(protocol.EnvRunDir); dir != "" {
 			durable.KeepFromChildren(lockFD, runfiles.Dir(dir).File(runfiles.LockFile))
 		}

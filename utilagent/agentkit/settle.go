@@ -53,7 +53,9 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	if s.role.Compiled, err = k.batch.Compiled(ctx, k.role.Frontmatter); err != nil {
 		return s, err
 	}
-	proc.AwaitSignals(ctx)
+	if !k.opts.Instant {
+		proc.AwaitSignals(ctx)
+	}
 	res, err := k.call("run", func() (Result, error) { return k.opts.Run(ctx, req) })
 	if err := k.take(ctx, s, res, err); err != nil {
 		return s, err

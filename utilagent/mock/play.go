@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
@@ -68,7 +69,7 @@ type player struct {
 }
 
 func (p *player) options() agentkit.Options {
-	return agentkit.Options{Name: "mock", Usage: usage, ParseArgs: p.parseArgs, Run: p.run, Continue: p.correct}
+	return agentkit.Options{Name: "mock", Usage: usage, ParseArgs: p.parseArgs, Run: p.run, Continue: p.correct, Instant: true}
 }
 
 // parseArgs loads the scenario.
@@ -103,6 +104,9 @@ func (p *player) run(ctx context.Context, req *agentkit.Request) (agentkit.Resul
 	var err error
 	if p.step, err = p.scenario.step(p.index, req.Visit, req.Role); err != nil {
 		return agentkit.Result{}, err
+	}
+	if p.step.Faults != (Faults{}) || len(p.step.Files) > 0 {
+		proc.AwaitSignals(ctx)
 	}
 	if err := p.misbehave(ctx, req); err != nil {
 		return agentkit.Result{}, err
@@ -220,6 +224,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
+	proc.AwaitSignals(ctx)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
