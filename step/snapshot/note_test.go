@@ -293,3 +293,17 @@ func TestDoubtfulFiles(t *testing.T) {
 		})
 	}
 }
+
+// A process is killed after it has replaced the index, and another one takes the snapshot again.
+func TestKilledBeforeTheNote(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	first := w.take()
+	note, err := os.ReadFile(w.spec.Index + ".json")
+	require.NoError(t, err)
+	w.write("a", "two\n")
+	second := w.take()
+	require.NoError(t, os.WriteFile(w.spec.Index+".json", note, 0o600))
+	w.spec.Tree = first.Tree
+	require.Equal(t, second.Tree, w.take().Tree)
+}

@@ -43,7 +43,7 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	return taken, err
 }
 
-// take takes a snapshot. s.Tree is the tree of the index. Git doesn't run if nothing it looked at has changed.
+// take takes a snapshot. s.Tree is the tree of the index, if its note says so. Git doesn't run if nothing it looked at has changed.
 func take(ctx context.Context, g git, s Spec) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
@@ -52,8 +52,8 @@ func take(ctx context.Context, g git, s Spec) (taken Taken, err error) {
 		return Taken{}, err
 	}
 	known := recall(s.Index)
-	if s.Tree == "" || known.Tree != s.Tree || !known.isOf(s) {
-		known = indexNote{}
+	if known.Tree != s.Tree || !known.isOf(s) { // a killed process may have replaced the index
+		known, s.Tree = indexNote{}, ""
 	}
 	n, v := indexNote{Tree: s.Tree, Looked: changeTime(s.Root), Out: s.Redacted}, view{partial: true}
 	if s.Tree != "" {
