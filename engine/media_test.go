@@ -9,11 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas/heads/memheads"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/locker/lockertest"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+type (
+	anyHeads   interface{ heads.Heads }
+	otherHeads struct{ anyHeads }
 )
 
 // The engine works with other heads and locks than files: a thread runs, waits for a person, ends and is
@@ -22,7 +29,8 @@ func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unclear,ready,done")
 	locks := new(lockertest.Memory)
-	w.Reader.Heads, w.Reader.Locks = &memheads.Heads{}, locks
+	others := fileheads.Open(t.TempDir(), durable.OS())
+	w.Reader.Heads, w.Reader.Locks = otherHeads{others}, locks
 	ran := 0
 	w.Run = func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
 		ran++

@@ -11,7 +11,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/cas/heads/memheads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -146,7 +145,7 @@ func TestNoHistory(t *testing.T) {
 func TestWithoutAHome(t *testing.T) {
 	t.Parallel()
 	ctx, now := t.Context(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
-	x := &memheads.Heads{}
+	x := fileheads.Open(t.TempDir(), durable.OS())
 	for id, parent := range map[string]string{old: "", orphan: old, busy: "", active: busy} {
 		facts := heads.Facts{}
 		if parent != "" {

@@ -28,7 +28,6 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/cas/heads/memheads"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -265,12 +264,10 @@ func (l *Link) ofTime(ctx context.Context, thread string) iter.Seq2[remote.State
 }
 
 func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) (*engine.Engine, map[string]remote.Lease, error) {
-	index, leases := &memheads.Heads{}, map[string]remote.Lease{}
-	var add []heads.New
-	var ends []heads.Ended
+	index, leases := &listed{states: map[string]heads.ThreadState{}, facts: map[string]heads.Facts{}}, map[string]remote.Lease{}
 	var wanted []cas.Hash
 	for s, err := range states {
-		if err == nil && len(add) == remote.MaxThreads {
+		if err == nil && len(index.states) == remote.MaxThreads {
 			err = &remote.LimitError{Most: remote.MaxThreads, Of: "threads"}
 		}
 		if err != nil {
@@ -280,22 +277,15 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 		facts := p.taken(s.Thread)
 		facts.Remote, facts.Parent = nil, s.Facts.Parent
 		facts.Imported = &heads.Imported{From: "remote " + l.Name, Confirmed: true}
-		add = append(add, heads.New{Head: heads.Head{Thread: s.Thread, Hash: s.Head}, Facts: facts})
-		wanted = append(wanted, s.Head)
+		at := heads.ThreadState{Head: s.Head}
 		if e := s.Ended; e != nil {
-			ends = append(ends, heads.Ended{Thread: s.Thread, Workflow: e.Workflow, Head: s.Head, Status: e.Status,
-				CompletedAt: e.CompletedAt})
+			at.End = &heads.Ended{Thread: s.Thread, Workflow: e.Workflow, Head: s.Head, Status: e.Status,
+				CompletedAt: e.CompletedAt}
 		}
+		index.states[s.Thread], index.facts[s.Thread] = at, facts
+		wanted = append(wanted, s.Head)
 		if s.Lease != nil {
 			leases[s.Thread] = *s.Lease
-		}
-	}
-	if err := index.AddAll(ctx, add); err != nil {
-		return nil, nil, l.of("", err)
-	}
-	for _, e := range ends {
-		if err := index.Archive(ctx, e); err != nil {
-			return nil, nil, l.of("", err)
 		}
 	}
 	nodes := &reader{Store: l.Store, link: l, nodes: map[cas.Hash]cas.Node{}}
@@ -305,6 +295,65 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 	with := *l.Engine
 	with.Reader.Store, with.Reader.Heads, with.Reader.ReadOnly = nodes, index, true
 	return &with, leases, nil
+}
+
+// listed contains the threads of a remote.
+type listed struct {
+	changes // nil: the engine only reads
+	states  map[string]heads.ThreadState
+	facts   map[string]heads.Facts
+}
+
+type changes interface{ heads.Heads }
+
+// Head implements [heads.Heads].
+func (x *listed) Head(ctx context.Context, thread string) (cas.Hash, error) {
+	at, known := x.states[thread]
+	if !known || at.End != nil {
+		return "", fmt.Errorf("%w: %s is not active", heads.ErrNoThread, thread)
+	}
+	return at.Head, ctx.Err()
+}
+
+// Heads implements [heads.Heads].
+func (x *listed) Heads(context.Context) iter.Seq2[heads.Head, error] {
+	return func(yield func(heads.Head, error) bool) {
+		for _, id := range slices.Sorted(maps.Keys(x.states)) {
+			if at := x.states[id]; at.End == nil && !yield(heads.Head{Thread: id, Hash: at.Head}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Ended implements [heads.Heads].
+func (x *listed) Ended(ctx context.Context, thread string) (heads.Ended, error) {
+	end := x.states[thread].End
+	if end == nil {
+		return heads.Ended{}, fmt.Errorf("%w: %s has not ended", heads.ErrNoThread, thread)
+	}
+	return *end, ctx.Err()
+}
+
+// History implements [heads.Heads].
+func (x *listed) History(context.Context) iter.Seq2[heads.Ended, error] {
+	return func(yield func(heads.Ended, error) bool) {
+		for _, id := range slices.Sorted(maps.Keys(x.states)) {
+			if end := x.states[id].End; end != nil && !yield(*end, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Facts implements [heads.Heads].
+func (x *listed) Facts(ctx context.Context, thread string) (heads.Facts, error) {
+	return x.facts[thread], ctx.Err()
+}
+
+// AllFacts implements [heads.Heads].
+func (x *listed) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
+	return x.facts, ctx.Err()
 }
 
 // reader reads nodes from the home, else from the remote. It lists those of the home only.

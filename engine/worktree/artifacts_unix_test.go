@@ -16,10 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/memheads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -36,7 +37,7 @@ func TestArtifacts(t *testing.T) {
 	dirs := home.Dirs{Home: t.TempDir()}
 	dir := dirs.Artifacts(oneThread)
 	limit := protocol.Config{Artifacts: &protocol.ArtifactsConfig{MaxMB: 1}}
-	k := worktree.Keeper{Dirs: dirs, Heads: &memheads.Heads{}, Config: func(context.Context) (protocol.Config, error) { return limit, nil }}
+	k := worktree.Keeper{Dirs: dirs, Heads: fileheads.Open(dirs.Home, durable.OS()), Config: func(context.Context) (protocol.Config, error) { return limit, nil }}
 	open := func(dir string) error { return k.OpenArtifacts(t.Context(), oneThread, dir) }
 	require.NoError(t, open(dir))
 	info, err := os.Lstat(dir)
@@ -106,7 +107,7 @@ func TestTooManyArtifacts(t *testing.T) {
 func TestSweepOfArtifacts(t *testing.T) {
 	t.Parallel()
 	dirs := home.Dirs{Home: t.TempDir()}
-	known := &memheads.Heads{}
+	known := fileheads.Open(dirs.Home, durable.OS())
 	k := worktree.Keeper{Dirs: dirs, Heads: known}
 	young, err := threadid.New(time.Unix(1_800_000_000, 0), rand.Reader)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest/memstore"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/memheads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/internal/budget"
 	"github.com/united-workforce/uwf/engine/internal/rundir"
@@ -74,7 +74,7 @@ func New(t testing.TB) *World {
 			Now: func() time.Time { return w.Clock }, Rand: rand.NewChaCha8([32]byte{}),
 		},
 		Dirs: home.Dirs{Home: filepath.Join(dir, "home"), Store: filepath.Join(dir, "home", "cas")},
-		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: &memheads.Heads{},
+		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: fileheads.Open(dir, durable.OS()),
 		Locks:  &lockertest.Memory{},
 		Config: func(context.Context) (protocol.Config, error) { return w.Settings, nil },
 		Hints:  func(why ...protocol.Reason) []string { return hints.Of("", why...) },
