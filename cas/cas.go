@@ -68,8 +68,9 @@ type Store interface {
 	Has(ctx context.Context, h Hash) (bool, error)
 	// Put makes nodes readable by every process. They survive a kill, but a power cut only after a Commit
 	// that includes them. An existing node stays unchanged, including its timestamp; a redacted one stays
-	// redacted. It returns the errors of [Algorithm.Check], [*CollisionError], [ErrReadOnly], and a
-	// [*CorruptError] if the existing node is damaged. After an error, some of the nodes might have been put.
+	// redacted, and a damaged one is replaced. It returns the errors of [Algorithm.Check], [*CollisionError],
+	// [ErrReadOnly], and a [*CorruptError] if it is unknown whether a node is redacted. After an error, some of the
+	// nodes might have been put.
 	Put(ctx context.Context, nodes ...Node) error
 	// Commit is Put and makes all the nodes durable, including existing ones.
 	Commit(ctx context.Context, nodes ...Node) error

@@ -75,12 +75,9 @@ const active protocol.Status = "active"
 // its place, without any others; each matches its type; steps form chains; seals match. It returns a
 // [*FaultError] or a read error.
 func (f *File) Check(ctx context.Context) (Report, error) {
-	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)),
-		below: map[cas.Hash]protocol.Kind{}, steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
+	c := &check{file: f, sealer: seal.New(f, seal.Options{}), steps: map[cas.Hash]place{},
+		redacted: map[cas.Hash]bool{}, states: map[protocol.Tree]bool{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: []CheckedWorkflow{}, Bytes: f.Size}
-	if err := c.noteBase(ctx); err != nil {
-		return report, err
-	}
 	err := graph.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(),
 		graph.BottomUpOptions{Verify: true, Known: f.below}, func(v graph.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
@@ -176,12 +173,11 @@ func (f *File) locate(err error) error {
 type check struct {
 	file       *File
 	sealer     *seal.Sealer
-	is         []protocol.Kind            // kind of each record; "" for other types
-	below      map[cas.Hash]protocol.Kind // kinds of nodes in the base
 	visited    int
 	order      []cas.Hash
 	steps      map[cas.Hash]place
 	tombstones []cas.Tombstone
+	redacted   map[cas.Hash]bool
 	states     map[protocol.Tree]bool // file trees referenced by steps
 }
 
@@ -191,18 +187,13 @@ type place struct {
 	index int
 }
 
-// redacted is the kind of a tombstone.
-const redacted protocol.Kind = "redacted node"
-
-// visit checks that a node is the next record, its kind against its references, and a step against its
-// predecessor.
+// visit checks that a node is the next record, that it could be redacted, and that a step fits its predecessor. Nodes
+// of the base were checked when they were stored.
 func (c *check) visit(ctx context.Context, v graph.Visited) error {
 	h := v.Node.Hash
-	wrong := func(format string, args ...any) error {
-		return &FaultError{Offset: c.file.offset(h), Hash: h, Err: fmt.Errorf(format, args...)}
-	}
+	c.redacted[h] = v.Tombstone != nil
 	if _, ok := c.file.find(h); !ok {
-		return c.visitBelow(ctx, v)
+		return nil
 	}
 	if c.file.base != nil {
 		c.order = append(c.order, h)
@@ -211,91 +202,63 @@ func (c *check) visit(ctx context.Context, v graph.Visited) error {
 			Err: fmt.Errorf("node %s is out of order: want %s", next.hash(), h)}
 	}
 	c.visited++
+	check := c.node
 	if v.Tombstone != nil {
-		kind, _, _ := c.file.kinds.Of(ctx, c.file, v.Tombstone.Type) // a type that isn't in the bundle isn't ours
-		switch {
-		case v.Tombstone.Type == c.file.Kinds().MetaHash():
-			return wrong("it is the tombstone of a schema, which cannot be redacted")
-		case kind == protocol.KindStep, kind == protocol.KindStart, kind == protocol.KindWorkflow:
-			return wrong("it is the tombstone of a %s, which cannot be redacted", kind)
-		}
-		c.tombstones = append(c.tombstones, *v.Tombstone)
-		c.set(h, redacted)
-		return c.seal(v)
+		check = c.tombstone
 	}
-	kind, version, err := c.file.kinds.Of(ctx, c.file, v.Node.Type)
-	if err != nil {
-		return wrong("%w", err)
+	if err := check(ctx, v); err != nil {
+		return c.at(h, err)
 	}
-	if version == 0 {
-		kind = "" // the original's is handled differently
-	}
-	c.set(h, kind)
-	switch kind {
-	case protocol.KindStep:
-		err = c.step(ctx, v.Node)
-	case protocol.KindStart:
-		err = c.start(ctx, v.Node)
-	case protocol.KindDetail:
-		err = c.detail(ctx, v.Node)
-	case protocol.KindWorkflow:
-		err = c.workflow(v)
-	case "":
-		err = c.original(ctx, v.Node)
-	}
-	if err != nil {
-		return wrong("%w", err)
-	}
-	return c.seal(v)
-}
-
-// seal seals a node of the file unless some of it is elsewhere.
-func (c *check) seal(v graph.Visited) error {
 	if c.file.base != nil {
-		return nil
+		return nil // some of it is elsewhere
 	}
 	return c.sealer.Visit(v)
 }
 
-// kind returns the kind of a visited node.
-func (c *check) kind(h cas.Hash) protocol.Kind {
-	if _, ok := c.file.find(h); !ok {
-		return c.below[h]
-	}
-	return c.is[c.file.at[h.Number()]]
+func (c *check) at(h cas.Hash, err error) error {
+	return &FaultError{Offset: c.file.offset(h), Hash: h, Err: err}
 }
 
-func (c *check) set(h cas.Hash, kind protocol.Kind) { c.is[c.file.at[h.Number()]] = kind }
-
-// names checks that a ref leads to a node of a kind; gone means that it can be redacted.
-func (c *check) names(what string, h cas.Hash, want protocol.Kind, gone bool) error {
-	got := c.kind(h)
-	if got == want || gone && got == redacted {
-		return nil
+func (c *check) tombstone(ctx context.Context, v graph.Visited) error {
+	kind, _, _ := c.file.kinds.Of(ctx, c.file, v.Tombstone.Type) // a type that isn't in the bundle isn't ours
+	switch {
+	case v.Tombstone.Type == c.file.Kinds().MetaHash():
+		return errors.New("it is the tombstone of a schema, which cannot be redacted")
+	case kind == protocol.KindStep, kind == protocol.KindStart, kind == protocol.KindWorkflow:
+		return fmt.Errorf("it is the tombstone of a %s, which cannot be redacted", kind)
 	}
-	if got == "" && c.file.Algorithm() == cas.XXH64 {
-		return nil // a step of the original, which package thread handles
-	}
-	if got == "" {
-		got = "node of another kind"
-	}
-	return fmt.Errorf("its %s %s is a %s, not a %s", what, h, got, want)
+	c.tombstones = append(c.tombstones, *v.Tombstone)
+	return nil
 }
 
-func (c *check) step(ctx context.Context, n cas.Node) error {
-	s, err := cas.As[protocol.Step](ctx, c.file, n)
+// node checks a step against its predecessor, and that no part of a workflow was redacted: a tombstone makes an
+// unproven claim about its content, which here is a schema.
+func (c *check) node(ctx context.Context, v graph.Visited) error {
+	kind, version, err := c.file.kinds.Of(ctx, c.file, v.Node.Type)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(
-		c.names("start", s.Start, protocol.KindStart, false),
-		c.names("detail", s.Detail, protocol.KindDetail, true),
-	)
-	if s.Prompt != nil {
-		err = errors.Join(err, c.names("prompt", *s.Prompt, protocol.KindText, true))
+	switch kind {
+	case protocol.KindStep:
+		return c.step(ctx, v.Node, version == 0)
+	case protocol.KindWorkflow:
+		for _, need := range v.Needs {
+			if c.redacted[need] {
+				return fmt.Errorf("its schema %s was redacted, which is not possible", need)
+			}
+		}
 	}
-	if s.Prev != nil {
-		err = errors.Join(err, c.names("previous step", *s.Prev, protocol.KindStep, false))
+	return nil
+}
+
+// step checks that a step fits its predecessor, which was visited before. A step of the original doesn't contain its
+// place.
+func (c *check) step(ctx context.Context, n cas.Node, original bool) (err error) {
+	var s protocol.Step
+	if original {
+		s, _, err = cas.OriginalStep(ctx, c.file, n)
+	} else {
+		s, err = cas.As[protocol.Step](ctx, c.file, n)
 	}
 	if err != nil {
 		return err
@@ -303,76 +266,55 @@ func (c *check) step(ctx context.Context, n cas.Node) error {
 	if s.Files != nil {
 		c.states[s.Files.Tree], c.states[s.Files.Before] = true, true
 	}
-	c.steps[n.Hash] = place{start: s.Start, index: s.Index}
-	return c.follows(s)
-}
-
-// follows checks that a step fits its predecessor.
-func (c *check) follows(s protocol.Step) error {
+	prev := place{start: s.Start, index: -1}
 	if s.Prev == nil {
-		if s.Index != 0 {
-			return fmt.Errorf("its index is %d, but it has no previous step", s.Index)
-		}
-		return nil
+		_, err = cas.Read[protocol.Start](ctx, c.file, s.Start)
+	} else {
+		prev, err = c.placeOf(ctx, *s.Prev)
 	}
-	switch prev := c.steps[*s.Prev]; {
+	if original {
+		s.Index = prev.index + 1
+	}
+	switch {
+	case err != nil:
+		return err
 	case prev.start != s.Start:
 		return fmt.Errorf("its previous step %s belongs to another start, %s", *s.Prev, prev.start)
+	case s.Index != 0 && s.Prev == nil:
+		return fmt.Errorf("its index is %d, but it has no previous step", s.Index)
 	case prev.index != s.Index-1:
 		return fmt.Errorf("its index is %d, but its previous step %s has index %d", s.Index, *s.Prev, prev.index)
 	}
+	c.steps[n.Hash] = place{start: s.Start, index: s.Index}
 	return nil
 }
 
-func (c *check) start(ctx context.Context, n cas.Node) error {
-	s, err := cas.As[protocol.Start](ctx, c.file, n)
+// placeOf returns the place of a step of the file or the base.
+func (c *check) placeOf(ctx context.Context, h cas.Hash) (place, error) {
+	if at, ok := c.steps[h]; ok {
+		return at, nil
+	}
+	t, err := thread.Open(ctx, c.file, h)
+	if err == nil && (t.Last == nil || c.file.base == nil) {
+		err = fmt.Errorf("its previous node %s is not a step", h)
+	}
 	if err != nil {
-		return err
+		return place{}, err
 	}
-	return c.names("workflow", s.Workflow, protocol.KindWorkflow, false)
-}
-
-// workflow checks that no part of a workflow was redacted: a tombstone makes an unproven claim about its
-// content, which here is a schema.
-func (c *check) workflow(v graph.Visited) error {
-	for _, need := range v.Needs {
-		if c.kind(need) == redacted {
-			return fmt.Errorf("its schema %s was redacted, which is not possible", need)
-		}
-	}
-	return nil
-}
-
-func (c *check) detail(ctx context.Context, n cas.Node) error {
-	d, err := cas.As[protocol.Detail](ctx, c.file, n)
-	if err != nil {
-		return err
-	}
-	for _, turn := range d.Turns {
-		if err := c.names("turn", turn, protocol.KindTurn, true); err != nil {
-			return err
-		}
-	}
-	return nil
+	return place{start: t.StartHash, index: t.Last.Index}, nil
 }
 
 // describe completes the report of a bundle with valid nodes, and checks that the manifest references the
 // right kinds.
-func (c *check) describe(ctx context.Context, r *Report) error {
+func (c *check) describe(ctx context.Context, r *Report) (err error) {
 	m := c.file.Manifest
 	for _, t := range m.Threads {
 		shown, err := c.thread(ctx, t)
 		if err != nil {
-			return err
+			return c.at(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
 		}
 		r.Threads = append(r.Threads, shown)
 	}
-	for _, w := range m.Workflows {
-		if err := c.names("workflow "+w.Name, w.Hash, protocol.KindWorkflow, false); err != nil {
-			return c.atHead(w.Hash, fmt.Errorf("the manifest: %w", err))
-		}
-	}
-	var err error
 	if r.Workflows, err = c.file.Names(ctx); err != nil {
 		return err
 	}
@@ -397,10 +339,6 @@ func (f *File) Names(ctx context.Context) ([]CheckedWorkflow, error) {
 	return names, nil
 }
 
-func (c *check) atHead(h cas.Hash, err error) error {
-	return &FaultError{Offset: c.file.offset(h), Hash: h, Err: err}
-}
-
 func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
 	out := CheckedThread{Thread: t.Thread, Head: t.Head, Status: t.Status, Seal: c.sealer.Of(t.Head).String(),
 		Sealed: t.Seal != ""}
@@ -410,29 +348,17 @@ func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
 		out.Status = protocol.StatusFailed
 	}
 	if t.Workflow != "" {
-		if err := c.names("workflow", t.Workflow, protocol.KindWorkflow, false); err != nil {
-			return out, c.atHead(t.Workflow, fmt.Errorf("thread %s: %w", t.Thread, err))
+		if _, err := cas.Read[protocol.Workflow](ctx, c.file, t.Workflow); err != nil {
+			return out, err
 		}
 	}
 	chain, err := thread.Open(ctx, c.file, t.Head)
 	if err != nil {
-		return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
+		return out, err
 	}
 	w, err := chain.Workflow(ctx)
-	if err != nil {
-		return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
-	}
 	out.Steps, out.WorkflowName = chain.Len(), w.Name
-	if c.file.Algorithm() != cas.XXH64 {
-		return out, nil
-	}
-	// The original's steps are recognized only through the chain.
-	for _, err := range chain.Steps(ctx) {
-		if err != nil {
-			return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
-		}
-	}
-	return out, nil
+	return out, err
 }
 
 // listTombstones also determines which tombstones a seal of the bundle covers.
@@ -457,28 +383,5 @@ func (c *check) listTombstones(ctx context.Context, r *Report) error {
 		r.Tombstones = append(r.Tombstones, FoundTombstone{Hash: t.Hash, Type: t.Type, Reason: t.Reason, At: t.At,
 			Sealed: covered[t.Hash]})
 	}
-	return nil
-}
-
-// original records the place in the chain of a step of the original, so that one of our steps can follow it:
-// such a node doesn't contain its place, but its predecessor has already been visited. It ignores other
-// nodes.
-func (c *check) original(ctx context.Context, n cas.Node) error {
-	s, ok, err := cas.OriginalStep(ctx, c.file, n)
-	if err != nil || !ok {
-		return err
-	}
-	here := place{start: s.Start}
-	if s.Prev != nil {
-		prev, ok := c.steps[*s.Prev]
-		switch {
-		case !ok:
-			return fmt.Errorf("its previous node %s is not a step", *s.Prev)
-		case prev.start != s.Start:
-			return fmt.Errorf("its previous step %s belongs to another start, %s", *s.Prev, prev.start)
-		}
-		here.index = prev.index + 1
-	}
-	c.steps[n.Hash] = here
 	return nil
 }

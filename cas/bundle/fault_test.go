@@ -308,8 +308,6 @@ func TestForgedNodes(t *testing.T) {
 		"no previous step":     {func(s *protocol.Step) { s.Prev = nil }},
 		"another start":        {func(s *protocol.Step) { s.Start = other }},
 		"a start that is not":  {func(s *protocol.Step) { s.Start = *s.Prev }},
-		"a detail that is not": {func(s *protocol.Step) { s.Detail = s.Output }},
-		"a prompt that is not": {func(s *protocol.Step) { s.Prompt = &s.Detail }},
 		"previous is no step":  {func(s *protocol.Step) { s.Prev = &s.Start }},
 	} {
 		s := head

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -26,8 +27,6 @@ type Store interface {
 	cas.Collected
 	// Make creates it unless it exists; at is the timestamp of its first nodes, in ms.
 	Make(ctx context.Context, at int64) error
-	// Compare reports whether a node exists, intact or redacted, as Put would find it.
-	Compare(ctx context.Context, n cas.Node) (there bool, err error)
 	// Bury stores imported tombstones for missing nodes, and returns their hashes.
 	Bury(ctx context.Context, tombstones ...cas.Tombstone) ([]cas.Hash, error)
 }
@@ -187,37 +186,35 @@ func (i *importing) unlock() {
 	}
 }
 
-// compareNodes compares existing nodes, so that a collision or damage is detected before anything is written.
+// compareNodes compares existing nodes, so that a collision is detected before anything is written.
 func (i *importing) compareNodes(ctx context.Context) error {
 	for _, r := range i.file.records {
 		h := r.hash()
-		mine, err := i.to.Store.Has(ctx, h)
-		if err != nil {
-			return err
-		}
-		if !mine {
-			if err := i.titled(ctx, h); err != nil {
-				return err
-			}
-			continue
-		}
 		theirs, err := i.file.Get(ctx, h)
-		if _, redacted := cas.AsRedacted(err); redacted {
-			if _, err := i.to.Store.Get(ctx, h); err == nil {
-				i.done.Intact = append(i.done.Intact, h)
-			}
-			continue
-		}
-		if err != nil {
+		_, redactedThere := cas.AsRedacted(err)
+		if err != nil && !redactedThere {
 			return err
 		}
-		if _, err := i.to.Store.Compare(ctx, theirs); err != nil {
-			return fmt.Errorf("the store: %w", err)
-		}
-		if _, err := i.to.Store.Get(ctx, h); err != nil {
-			if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
+		mine, err := i.to.Store.Get(ctx, h)
+		redactedHere, isRedacted := cas.AsRedacted(err)
+		switch {
+		case isRedacted:
+			if err = nil; !redactedThere && !redactedHere.Tombstone.Foreign {
 				i.done.Redacted = append(i.done.Redacted, h)
 			}
+		case err == nil && redactedThere:
+			i.done.Intact = append(i.done.Intact, h)
+		case err == nil && !mine.Equal(theirs):
+			err = fmt.Errorf("the store: %w", &cas.CollisionError{Hash: h})
+		case errors.Is(err, cas.ErrNotFound):
+			if err = nil; !redactedThere {
+				err = i.titled(ctx, theirs)
+			}
+		case errors.As(err, new(*cas.CorruptError)):
+			err = nil // it is replaced
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -257,19 +254,12 @@ func (w without) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return w.File.Get(ctx, h)
 }
 
-// titled rejects a new schema with a title reserved for our kinds.
-func (i *importing) titled(ctx context.Context, h cas.Hash) error {
-	n, err := i.file.Get(ctx, h)
-	if _, redacted := cas.AsRedacted(err); redacted {
-		return nil
-	}
+// titled rejects a new schema with a title reserved for our kinds, except for a version made by a newer uwf.
+func (i *importing) titled(ctx context.Context, n cas.Node) error {
+	err := cas.CheckTitle(i.file.Kinds(), n)
 	if err != nil {
-		return err
-	}
-	err = cas.CheckTitle(i.file.Kinds(), n)
-	if err != nil {
-		if kind, _, _ := i.file.Kinds().Of(ctx, i.file, h); kind != "" {
-			return nil // a version made by a newer uwf
+		if kind, _, _ := i.file.Kinds().Of(ctx, i.file, n.Hash); kind != "" {
+			return nil
 		}
 	}
 	return err

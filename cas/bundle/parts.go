@@ -13,7 +13,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -158,54 +157,32 @@ func (f *File) arrange(order []cas.Hash) {
 	}
 }
 
-// noteBase records the kinds of the nodes of the base at which the walk stops.
-func (c *check) noteBase(ctx context.Context) error {
-	for h := range c.file.whole {
-		n, err := c.file.base.Get(ctx, h)
-		if err != nil {
-			return fmt.Errorf("the store: %w", err)
-		}
-		if err := c.note(ctx, n); err != nil {
-			return fmt.Errorf("the store: %w", err)
-		}
-	}
-	return nil
-}
-
-// note records the kind of a node of the base.
-func (c *check) note(ctx context.Context, n cas.Node) error {
-	kind, version, err := c.file.kinds.Of(ctx, c.file, n.Type)
-	if err != nil || version == 0 {
-		return err
-	}
-	c.below[n.Hash] = kind
-	if kind != protocol.KindStep {
-		return nil
-	}
-	s, err := cas.As[protocol.Step](ctx, c.file, n)
-	if err != nil {
-		return err
-	}
-	c.steps[n.Hash] = place{start: s.Start, index: s.Index}
-	return nil
-}
-
-// visitBelow is visit for a node of the base, which was checked when it was stored.
-func (c *check) visitBelow(ctx context.Context, v graph.Visited) error {
-	if v.Tombstone != nil {
-		c.below[v.Node.Hash] = redacted
-		return nil
-	}
-	return c.note(ctx, v.Node)
-}
-
-// HasAncestor reports whether the chain of a head includes an older node. A missing node is in no chain. It
-// returns the errors of [thread.Open].
+// HasAncestor reports whether the chain of a head includes an older node. A missing node is in no chain, and a missing
+// head has none. It returns the errors of [thread.Open].
 func HasAncestor(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
-	if _, err := thread.Open(ctx, r, head); errors.Is(err, cas.ErrNotFound) {
+	t, err := thread.Open(ctx, r, head)
+	if err == nil && older == t.StartHash {
+		return true, nil
+	}
+	var end *thread.Thread
+	if err == nil {
+		end, err = thread.Open(ctx, r, older)
+	}
+	if errors.Is(err, cas.ErrNotFound) {
 		return false, nil
 	}
-	return hasAncestor(ctx, r, head, older)
+	if err != nil {
+		return false, err
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil || s.Hash == older {
+			return err == nil, err
+		}
+		if s.Index < end.Len() {
+			break
+		}
+	}
+	return false, nil
 }
 
 // File is an open bundle. It is a read-only [cas.Store] that reads nodes from the file on demand. It is safe

@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/seal"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/sorting"
@@ -429,7 +428,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.ThreadSta
 		out.Head, out.Result = at.Head, Ahead
 		return out, nil
 	}
-	behind, err := hasAncestor(ctx, i.file, t.Head, at.Head)
+	behind, err := HasAncestor(ctx, i.file, t.Head, at.Head)
 	if err != nil {
 		return out, err
 	}
@@ -444,7 +443,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.ThreadSta
 	if behind {
 		return i.advance(ctx, t, at, out)
 	}
-	ahead, err := hasAncestor(ctx, i.to.Store, at.Head, t.Head)
+	ahead, err := HasAncestor(ctx, i.to.Store, at.Head, t.Head)
 	if err != nil {
 		return out, err
 	}
@@ -473,7 +472,7 @@ func (i *importing) advance(ctx context.Context, t Thread, at heads.ThreadState,
 	}
 	i.adopt(t, t.Thread, at.Head).Inherited = facts.StartedHere()
 	out.Result = Advanced
-	if behind, err := hasAncestor(ctx, i.file, t.Head, at.Head); err != nil || !behind {
+	if behind, err := HasAncestor(ctx, i.file, t.Head, at.Head); err != nil || !behind {
 		out.Result, out.Was = Replaced, at.Head
 		return out, err
 	}
@@ -489,7 +488,7 @@ func (i *importing) waits(ctx context.Context, t Thread) error {
 	if step == "" {
 		return nil
 	}
-	if with, err := hasAncestor(ctx, i.file, t.Head, step); with || err != nil {
+	if with, err := HasAncestor(ctx, i.file, t.Head, step); with || err != nil {
 		return err
 	}
 	return (&protocol.Error{
@@ -559,45 +558,6 @@ func (i *importing) lock(ctx context.Context, id string) error {
 		i.locks = append(i.locks, release)
 	}
 	return err
-}
-
-// hasAncestor reports whether the chain of a head includes an older node.
-func hasAncestor(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
-	t, err := thread.Open(ctx, r, head)
-	if err != nil {
-		return false, err
-	}
-	if older == t.StartHash {
-		return true, nil
-	}
-	// The older node can be missing in this store; then no chain here includes it.
-	if there, err := has(ctx, r, older); !there || err != nil {
-		return false, err
-	}
-	end, err := thread.Open(ctx, r, older)
-	if err != nil {
-		return false, err
-	}
-	for s, err := range t.Steps(ctx) {
-		if err != nil {
-			return false, err
-		}
-		if s.Hash == older {
-			return true, nil
-		}
-		if s.Index <= end.Len()-1 {
-			break
-		}
-	}
-	return false, nil
-}
-
-func has(ctx context.Context, r cas.Reader, h cas.Hash) (bool, error) {
-	_, err := r.Get(ctx, h)
-	if errors.Is(err, cas.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // planNames decides about each name. People run workflows by name, so a bundle never registers one silently,

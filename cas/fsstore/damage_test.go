@@ -21,8 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Reading a damaged node returns an error with its place and the problem, and putting the node again doesn't
-// hide the damage.
+// Reading a damaged node returns an error with its place and the problem, and putting the node again restores it.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -42,23 +41,24 @@ func TestDamage(t *testing.T) {
 			damaged := r.Body()
 
 			_, err := s.Get(ctx, n.Hash)
-			for _, err := range []error{err, s.Put(ctx, n), s.Commit(ctx, other, n)} {
-				var corrupt *cas.CorruptError
-				require.ErrorAs(t, err, &corrupt)
-				require.Equal(t, n.Hash, corrupt.Hash)
-				require.Equal(t, s.Where(n.Hash), corrupt.Path)
-				require.Contains(t, corrupt.Path, r.Path)
-				prosetest.Text(t, corrupt.Reason)
-			}
+			var corrupt *cas.CorruptError
+			require.ErrorAs(t, err, &corrupt)
+			require.Equal(t, n.Hash, corrupt.Hash)
+			require.Equal(t, s.Where(n.Hash), corrupt.Path)
+			require.Contains(t, corrupt.Path, r.Path)
+			prosetest.Text(t, corrupt.Reason)
 			_, err = s.Get(ctx, other.Hash)
 			require.NoError(t, err, "other nodes are unaffected")
 
 			_, err = s.Quarantine(ctx, n.Hash)
 			require.NoError(t, err)
-			require.NoError(t, s.Put(ctx, n, other))
-			got, err := s.Get(ctx, n.Hash)
-			require.NoError(t, err)
-			require.Equal(t, n, got)
+			for _, put := range []func(context.Context, ...cas.Node) error{s.Put, s.Commit, s.Put} {
+				require.NoError(t, put(ctx, n, other))
+				got, err := s.Get(ctx, n.Hash)
+				require.NoError(t, err)
+				require.Equal(t, n, got)
+				castest.FindRecord(t, dir, n.Hash).Flip()
+			}
 			require.Equal(t, string(damaged), read(t, filepath.Join(dir, "quarantine", string(n.Hash)+".bin")))
 		})
 	}

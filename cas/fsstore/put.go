@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -109,8 +108,8 @@ const (
 	young            // or redacted here
 )
 
-// exists compares a node with what is stored. A torn write of the same node counts as absent: it is left by a
-// power cut after a Put, and appending the node again loses nothing. Any other damage is an error.
+// exists compares a node with what is stored. A damaged copy counts as absent: appending the node again restores it. But
+// a damaged tombstone doesn't, unless it is torn, because its content must not come back.
 func (s *Store) exists(v *view, n cas.Node) (cas.Node, presence, error) {
 	old, at, err := s.resolve(v, n.Hash)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -119,10 +118,9 @@ func (s *Store) exists(v *view, n cas.Node) (cas.Node, presence, error) {
 		}
 		return old, young, nil // a local redaction is intentional and must not be undone by a put
 	}
+	corrupt, isCorrupt := errors.AsType[*cas.CorruptError](err)
 	switch {
-	case errors.Is(err, cas.ErrNotFound):
-		return old, absent, nil
-	case errors.As(err, new(*cas.CorruptError)) && s.isTorn(at, n):
+	case errors.Is(err, cas.ErrNotFound), isCorrupt && (corrupt.Cut || at.entry.kind != record.Tombstone):
 		return old, absent, nil
 	case err != nil:
 		return old, absent, err
@@ -135,35 +133,6 @@ func (s *Store) exists(v *view, n cas.Node) (cas.Node, presence, error) {
 		}
 	}
 	return old, present, nil
-}
-
-// isTorn reports whether a damaged record is a torn write of a node.
-func (s *Store) isTorn(at place, n cas.Node) bool {
-	if at.source == nil || at.entry.kind == record.Tombstone {
-		return false
-	}
-	body, _, err := at.source.record(at.entry)
-	return err == nil && original.IsTorn(body, n)
-}
-
-// Compare reports whether a node exists, intact or redacted, as Put would find it. It returns the errors of
-// [Store.Put].
-func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	if err := s.hash.Check(n); err != nil {
-		return false, err
-	}
-	if s.foreign {
-		return s.files.Compare(n)
-	}
-	err = s.try(ctx, func(v *view) error {
-		_, p, err := s.exists(v, n)
-		there = p != absent
-		return err
-	})
-	return there, err
 }
 
 // add appends the records that plan returns, and makes everything appended before durable if flush is set. It

@@ -27,21 +27,17 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // DefaultGrace is the default time for which a node is young.
@@ -165,7 +161,7 @@ type collection struct {
 	options    Options
 	report     Report
 
-	items  []cas.Item // by ID
+	items  []cas.Item
 	marks  *marks
 	cutoff time.Time // what was put after it stays
 
@@ -175,7 +171,8 @@ type collection struct {
 func newCollection(s Store, o Options) *collection {
 	return &collection{
 		store: s, options: o, report: Report{DryRun: o.DryRun},
-		runs: seen{o.Now, map[string]fs.FileInfo{}}, roots: seen{o.Now, map[string]fs.FileInfo{}},
+		marks: &marks{store: s, inspector: graph.NewInspector(s), needed: map[uint64]bool{}},
+		runs:  seen{o.Now, map[string]fs.FileInfo{}}, roots: seen{o.Now, map[string]fs.FileInfo{}},
 	}
 }
 
@@ -188,13 +185,7 @@ func (c *collection) survey(ctx context.Context) error {
 		c.items = append(c.items, i)
 		c.report.Bytes += i.Size
 	}
-	slices.SortFunc(c.items, func(a, b cas.Item) int { return strings.Compare(string(a.Hash), string(b.Hash)) })
-	numbers := make([]uint64, len(c.items))
-	for i, item := range c.items {
-		numbers[i] = item.Hash.Number()
-	}
 	c.report.Nodes = len(c.items)
-	c.marks = newMarks(c.store, census.Of(numbers))
 	if err := c.markRoots(ctx); err != nil {
 		return err
 	}
@@ -302,13 +293,7 @@ func (c *collection) sweep(ctx context.Context) error {
 	if err := c.recheck(ctx); err != nil {
 		return err
 	}
-	if err := c.compaction.Finish(ctx, func() error { return c.recheck(ctx) }, c.marks.marked); err != nil {
-		return err
-	}
-	for _, home := range c.options.Homes {
-		sweepLocks(ctx, home)
-	}
-	return nil
+	return c.compaction.Finish(ctx, func() error { return c.recheck(ctx) }, c.marks.marked)
 }
 
 // recheck marks what has become needed: by the roots, by a run that began earlier than was known, and by nodes
@@ -347,67 +332,23 @@ func (c *collection) count() {
 	c.report.Reachable = c.report.Nodes - c.report.Freed
 }
 
-// sweepLocks removes lock files that killed processes left for inactive threads. A lock that is held or names
-// a running agent stays. The files are small, so errors are ignored.
-func sweepLocks(ctx context.Context, home string) {
-	active := map[string]bool{}
-	for h, err := range fileheads.Open(home, durable.OS()).Heads(ctx) {
-		if err != nil {
-			return
-		}
-		active[h.Thread] = true
-	}
-	locks, _ := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
-	for _, path := range locks {
-		thread := strings.TrimSuffix(filepath.Base(path), ".lock")
-		if ctx.Err() != nil || active[thread] || !threadid.Valid(thread) {
-			continue
-		}
-		if who, err := durable.ReadHolder(path); err == nil && proc.Lives(who.Child, who.Birth) {
-			continue
-		}
-		if held, err := durable.TryLock(path); err == nil {
-			_ = held.RemoveAndUnlock()
-		}
-	}
-}
-
 // marks tracks needed nodes. A mark is never removed.
 type marks struct {
 	store     cas.Reader
 	inspector *graph.Inspector
-	nodes     census.Set
-	needed    []bool            // by ID
-	others    map[cas.Hash]bool // needed, but not in nodes
+	needed    map[uint64]bool // hashes, as numbers
 	damage    DamagedError
-}
-
-func newMarks(s cas.Reader, nodes census.Set) *marks {
-	return &marks{
-		store: s, inspector: graph.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
-		others: map[cas.Hash]bool{},
-	}
 }
 
 // set marks a node and reports whether it was not marked before.
 func (m *marks) set(h cas.Hash) bool {
-	if id, ok := m.nodes.ID(h); ok {
-		old := m.needed[id]
-		m.needed[id] = true
-		return !old
-	}
-	old := m.others[h]
-	m.others[h] = true
+	old := m.marked(h)
+	m.needed[h.Number()] = true
 	return !old
 }
 
 // marked reports whether a node is needed.
-func (m *marks) marked(h cas.Hash) bool {
-	if id, ok := m.nodes.ID(h); ok {
-		return m.needed[id]
-	}
-	return m.others[h]
-}
+func (m *marks) marked(h cas.Hash) bool { return m.needed[h.Number()] }
 
 // from marks a node and everything it references. Missing or damaged nodes count as damage if the root is
 // known to be needed. It returns an error of ctx, or of a disk that can't be read.

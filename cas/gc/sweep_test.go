@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -111,7 +110,6 @@ func TestRecheck(t *testing.T) {
 	require.NoError(t, os.MkdirAll(run, 0o755))
 	file := func(name string) string { return filepath.Join(run, name) }
 	c := newCollection(s.store, Options{Homes: []string{s.home}, Damaged: true, Now: time.Now})
-	c.marks = newMarks(s.store, census.Of(nil))
 	long := time.Now().Add(-time.Hour)
 	next := 0
 	// announce writes a new hash to a file, which becomes as old as its directory, and reports whether a recheck sees it.

@@ -473,30 +473,21 @@ func (w *climber) leave(ctx context.Context) error {
 	return w.visit(Visited{Node: last.node, Needs: last.needs})
 }
 
-// Expand returns a node's payload with every ref replaced by its target, down to depth levels (<0: all). A
-// cycle keeps its hash. A target referenced twice is shared rather than copied, so don't modify the result. A
-// redacted node is replaced by [cas.RedactedError.Value]. It returns the errors of Get and [Refs], for any of the
-// nodes.
-func Expand(ctx context.Context, r cas.Reader, h cas.Hash, depth int) (any, error) {
-	e := expander{finder: newRefFinder(r), open: map[cas.Hash]bool{}, done: map[place]any{}}
-	return e.expand(ctx, h, depth)
-}
-
-// place is a node and its remaining depth.
-type place struct {
-	hash  cas.Hash
-	depth int
+// Expand returns a node's payload with every ref replaced by its target. A cycle keeps its hash. A target referenced
+// twice is shared rather than copied, so don't modify the result. A redacted node is replaced by
+// [cas.RedactedError.Value]. It returns the errors of Get and [Refs], for any of the nodes.
+func Expand(ctx context.Context, r cas.Reader, h cas.Hash) (any, error) {
+	e := expander{finder: newRefFinder(r), done: map[cas.Hash]any{}}
+	return e.expand(ctx, h)
 }
 
 type expander struct {
 	finder *refFinder
-	open   map[cas.Hash]bool // being expanded: another occurrence is a cycle
-	done   map[place]any
+	done   map[cas.Hash]any // the hash itself while it is being expanded
 }
 
-func (e *expander) expand(ctx context.Context, h cas.Hash, depth int) (any, error) {
-	at := place{h, depth}
-	if v, ok := e.done[at]; ok {
+func (e *expander) expand(ctx context.Context, h cas.Hash) (any, error) {
+	if v, ok := e.done[h]; ok {
 		return v, nil
 	}
 	n, err := e.finder.reader.Get(ctx, h)
@@ -507,19 +498,11 @@ func (e *expander) expand(ctx context.Context, h cas.Hash, depth int) (any, erro
 		return nil, err
 	}
 	value, err := n.Value()
-	if err != nil || depth == 0 {
-		return value, err
+	if err != nil {
+		return nil, err
 	}
-	e.open[h] = true
-	defer delete(e.open, h)
-	v, err := e.finder.replaceIn(ctx, n, value, func(ref cas.Hash) (any, error) {
-		if e.open[ref] {
-			return string(ref), nil
-		}
-		return e.expand(ctx, ref, max(depth, 0)-1)
-	})
-	if err == nil {
-		e.done[at] = v
-	}
+	e.done[h] = string(h)
+	v, err := e.finder.replaceIn(ctx, n, value, func(ref cas.Hash) (any, error) { return e.expand(ctx, ref) })
+	e.done[h] = v
 	return v, err
 }

@@ -223,31 +223,17 @@ func TestExpand(t *testing.T) {
 	s := memstore.New(cas.XXH3)
 	d := putDiamond(t, s)
 	bottom := object{"name": "bottom", "refs": []any{}}
-	shallow := object{"name": "root", "refs": []any{
-		object{"name": "left", "refs": []any{string(d.bottom)}},
-		object{"name": "right", "refs": []any{string(d.bottom)}},
-	}}
 	whole := object{"name": "root", "refs": []any{
 		object{"name": "left", "refs": []any{bottom}},
 		object{"name": "right", "refs": []any{bottom}},
 	}}
-	for depth, want := range map[int]any{
-		0:  object{"name": "root", "refs": []any{string(d.left), string(d.right)}},
-		1:  shallow,
-		2:  whole,
-		3:  whole,
-		-1: whole,
-	} {
-		got, err := graph.Expand(ctx, s, d.root, depth)
-		require.NoError(t, err)
-		require.Equal(t, want, got, "depth %d", depth)
-	}
+	got, err := graph.Expand(ctx, s, d.root)
+	require.NoError(t, err)
+	require.Equal(t, whole, got)
 
 	dangling := putNode(t, s, d.typ, object{"refs": []any{refA}})
-	_, err := graph.Expand(ctx, s, dangling.Hash, 1)
+	_, err = graph.Expand(ctx, s, dangling.Hash)
 	require.ErrorIs(t, err, cas.ErrNotFound, "a missing node is never skipped in silence")
-	_, err = graph.Expand(ctx, s, dangling.Hash, 0)
-	require.NoError(t, err)
 }
 
 // A content-addressed store has no cycles except through collisions and hostile files.
@@ -257,7 +243,7 @@ func TestCyclesEnd(t *testing.T) {
 	r := cycle{memstore.New(cas.XXH3)}
 	typ := putNode(t, r, r.Kinds().MetaHash(), refSchema)
 	require.Equal(t, []cas.Hash{refA, refB}, walk(t, cycleOf{r, typ.Hash}, graph.WalkOptions{}, refA))
-	v, err := graph.Expand(ctx, cycleOf{r, typ.Hash}, refA, -1)
+	v, err := graph.Expand(ctx, cycleOf{r, typ.Hash}, refA)
 	require.NoError(t, err)
 	require.Equal(t, refA, v)
 }
@@ -289,10 +275,8 @@ func TestExpandOfALadder(t *testing.T) {
 	for range 40 {
 		h = putNode(t, s, d.typ, object{"refs": []any{h, h, h}}).Hash
 	}
-	for _, depth := range []int{-1, 40, 100} {
-		_, err := graph.Expand(ctx, s, h, depth)
-		require.NoError(t, err)
-	}
+	_, err := graph.Expand(ctx, s, h)
+	require.NoError(t, err)
 }
 
 func parseJSON(t testing.TB, text string) any {

@@ -5,7 +5,6 @@
 package original
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -264,7 +263,7 @@ func (f Files) plan(ctx context.Context, nodes []cas.Node) (files []durable.File
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		there, err := f.Compare(n)
+		there, err := f.compare(n)
 		if err != nil {
 			return nil, err
 		}
@@ -277,42 +276,15 @@ func (f Files) plan(ctx context.Context, nodes []cas.Node) (files []durable.File
 	return files, nil
 }
 
-// Compare reports whether a node exists. A torn write of the same node counts as missing: writing it again
-// loses nothing. Any other damage is an error, as is a [*cas.CollisionError].
-func (f Files) Compare(n cas.Node) (bool, error) {
-	data, err := f.Read(n.Hash)
-	if errors.Is(err, cas.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
+// compare reports whether a node exists, or returns a [*cas.CollisionError]. A damaged one counts as missing: writing
+// it again restores it.
+func (f Files) compare(n cas.Node) (bool, error) {
 	old, err := f.Get(n.Hash)
 	switch {
-	case err != nil && IsTorn(data, n):
+	case errors.Is(err, cas.ErrNotFound), errors.As(err, new(*cas.CorruptError)):
 		return false, nil
-	case err != nil:
-		return false, err
-	case !old.Equal(n):
-		return false, &cas.CollisionError{Hash: n.Hash}
+	case err == nil && !old.Equal(n):
+		err = &cas.CollisionError{Hash: n.Hash}
 	}
-	return true, nil
-}
-
-// IsTorn reports whether data is a torn write of the file of n with any timestamp: its beginning, followed by
-// nothing or by zeros for blocks that never reached the disk.
-func IsTorn(data []byte, n cas.Node) bool {
-	n.Timestamp = 0 // encoded as one byte
-	whole := cas.MarshalFile(n)
-	body := whole[:len(whole)-1]
-	same := 0
-	for same < min(len(data), len(body)) && data[same] == body[same] {
-		same++
-	}
-	rest := data[same:]
-	if same == len(body) {
-		const longestTimestamp = 9
-		return len(rest) <= longestTimestamp
-	}
-	return len(bytes.Trim(rest, "\x00")) == 0
+	return err == nil, err
 }

@@ -308,7 +308,7 @@ func TestReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[redacted: a key]", detail.Outcome)
 
-	whole, err := graph.Expand(ctx, w.store, w.steps[2].Hash, -1)
+	whole, err := graph.Expand(ctx, w.store, w.steps[2].Hash)
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(whole), "$redacted")
 }

@@ -93,25 +93,17 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 		return nil, err
 	}
 	// A put of the content replaces a foreign tombstone. So putting tombstones requires an exclusive lock:
-	// otherwise a process could find no node and later overwrite a new one. Repairing a damaged node requires
-	// it as well, so that another process doesn't remove what was put.
-	if len(batch.tombstones) == 0 {
-		different, err = r.putUnder(ctx, durable.LockShared, batch, false)
+	// otherwise a process could find no node and later overwrite a new one.
+	lock := durable.LockShared
+	if len(batch.tombstones) > 0 {
+		lock = durable.LockExclusive
 	}
-	if damage := (*cas.CorruptError)(nil); len(batch.tombstones) > 0 || errors.As(err, &damage) {
-		return r.putUnder(ctx, durable.LockExclusive, batch, true)
-	}
-	return different, err
-}
-
-// putUnder puts a batch under a lock. repair means that it replaces damaged nodes.
-func (r *Remote) putUnder(ctx context.Context, lock locking, b batch, repair bool) (different []cas.Hash, err error) {
 	held, err := r.lock(ctx, "remote-put", lock)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	return r.put(ctx, b, repair)
+	return r.put(ctx, batch)
 }
 
 // batch holds the decoded records of a Put.
@@ -166,14 +158,11 @@ func (w with) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return w.Reader.Get(ctx, h)
 }
 
-func (r *Remote) put(ctx context.Context, b batch, repair bool) (different []cas.Hash, err error) {
+func (r *Remote) put(ctx context.Context, b batch) (different []cas.Hash, err error) {
 	whole := make([]cas.Node, 0, len(b.nodes))
 	for _, n := range b.nodes {
 		there, err := r.find(ctx, n.Hash)
-		if there == damaged && repair {
-			_, err = r.store.Quarantine(ctx, n.Hash)
-		}
-		if err != nil {
+		if err != nil && there != damaged {
 			return nil, err
 		}
 		if there == redacted {

@@ -40,9 +40,6 @@ func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 	return set, ctx.Err()
 }
 
-// Of returns the set of hashes given as sorted numbers.
-func Of(sorted []uint64) Set { return Set{sorted} }
-
 // Len returns the number of nodes.
 func (s Set) Len() int { return len(s.sorted) }
 

@@ -41,7 +41,7 @@ func (a Commands) Details() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
 	}, func(ctx context.Context, _ *ucli.Context, s cas.Store, at thread.Step) error {
-		detail, err := graph.Expand(ctx, s, at.Detail, -1)
+		detail, err := graph.Expand(ctx, s, at.Detail)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (a Commands) stepShow(ctx context.Context, c *ucli.Context, s cas.Store, at
 	if step.SessionID, err = thread.SessionID(ctx, s, step); err != nil {
 		return err
 	}
-	detail, err := graph.Expand(ctx, s, step.Detail, -1)
+	detail, err := graph.Expand(ctx, s, step.Detail)
 	if err != nil {
 		return err
 	}
