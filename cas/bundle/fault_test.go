@@ -304,11 +304,11 @@ func TestForgedNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *protocol.Step)
 	}{
-		"a gap":                {func(s *protocol.Step) { s.Index += 2 }},
-		"no previous step":     {func(s *protocol.Step) { s.Prev = nil }},
-		"another start":        {func(s *protocol.Step) { s.Start = other }},
-		"a start that is not":  {func(s *protocol.Step) { s.Start = *s.Prev }},
-		"previous is no step":  {func(s *protocol.Step) { s.Prev = &s.Start }},
+		"a gap":               {func(s *protocol.Step) { s.Index += 2 }},
+		"no previous step":    {func(s *protocol.Step) { s.Prev = nil }},
+		"another start":       {func(s *protocol.Step) { s.Start = other }},
+		"a start that is not": {func(s *protocol.Step) { s.Start = *s.Prev }},
+		"previous is no step": {func(s *protocol.Step) { s.Prev = &s.Start }},
 	} {
 		s := head
 		c.change(&s)
