@@ -175,8 +175,7 @@ func (c *check) locate() {
 // it is unknown what is garbage.
 func (c *check) excuse() {
 	light := func(f Fault) bool {
-		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 &&
-			!c.store.Kinds().InFoundation(f.Hash)
+		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0
 	}
 	if slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return !light(f) }) {
 		return
