@@ -141,9 +141,11 @@ func moveObjects(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if len(objects) > atOnce && durable.FlushesAll(to) {
+	err = errors.ErrUnsupported
+	if len(objects) > atOnce {
 		err = durable.SyncAll(from)
-	} else {
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
 		err = atATime(objects, durable.OS().SyncFile)
 	}
 	var dirs []string

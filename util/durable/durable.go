@@ -10,6 +10,7 @@
 package durable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -303,23 +304,14 @@ type notFile struct{ *safeopen.NotFileError }
 func (e notFile) Error() string { return e.Reason() }
 func (e notFile) Unwrap() error { return e.NotFileError }
 
-// pathError joins the errors, or returns nil. It reports the caller's path, because the causes contain that
-// of a temporary file.
+// pathError returns the first error, or nil. It reports the caller's path, because the cause contains that of a
+// temporary file.
 func pathError(op, path string, errs ...error) error {
-	var causes []error
-	for _, err := range errs {
-		if err != nil {
-			causes = append(causes, cause(err))
-		}
-	}
-	switch len(causes) {
-	case 0:
+	err := cmp.Or(errs...)
+	if err == nil {
 		return nil
-	case 1:
-		return &fs.PathError{Op: op, Path: path, Err: causes[0]}
-	default:
-		return &fs.PathError{Op: op, Path: path, Err: errors.Join(causes...)}
 	}
+	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
 }
 
 // cause removes the path from an error of package os or safeopen.

@@ -296,52 +296,33 @@ const blockSize = 256 << 10
 // linesBack yields the lines of a file that contain a text, last one first.
 func linesBack(f *os.File, text []byte) iter.Seq2[backLine, error] {
 	return func(yield func(backLine, error) bool) {
-		offset, err := f.Seek(0, io.SeekEnd)
-		if err != nil {
-			yield(backLine{}, err)
-			return
-		}
-		var block, rest []byte // rest: part of a line whose beginning isn't read yet
-		for offset > 0 {
-			// A block as long as the rest avoids quadratic time for a very long line.
-			size := min(max(blockSize, int64(len(rest))), offset)
-			block = prepend(block, int(size), rest)
-			offset -= size
-			if _, err := f.ReadAt(block[:size], offset); err != nil {
-				yield(backLine{}, err)
-				return
+		end, err := f.Seek(0, io.SeekEnd)
+		var block []byte
+		for size := int64(blockSize); end > 0 && err == nil; {
+			start, begin := max(0, end-size), 0
+			block = slices.Grow(block[:0], int(end-start))[:end-start]
+			if _, err = f.ReadAt(block, start); err != nil {
+				break
 			}
-			begin := beginOfLines(block, offset == 0)
+			if start > 0 {
+				begin = bytes.IndexByte(block, '\n') + 1
+			}
+			if start > 0 && (begin == 0 || begin == len(block)) {
+				size *= 2 // no line begins in it
+				continue
+			}
 			for _, line := range slices.Backward(linesWith(block[begin:], text)) {
-				line.offset += offset + int64(begin)
+				line.offset += start + int64(begin)
 				if !yield(line, nil) {
 					return
 				}
 			}
-			rest = block[:begin]
+			end, size = start+int64(begin), blockSize
+		}
+		if err != nil {
+			yield(backLine{}, err)
 		}
 	}
-}
-
-// prepend makes room for n bytes before rest, in block if it is long enough; rest can be a part of block.
-func prepend(block []byte, n int, rest []byte) []byte {
-	if cap(block) < n+len(rest) {
-		block = make([]byte, n+len(rest))
-	}
-	block = block[:n+len(rest)]
-	copy(block[n:], rest)
-	return block
-}
-
-// beginOfLines returns the start of the first complete line.
-func beginOfLines(block []byte, isFirst bool) int {
-	if isFirst {
-		return 0
-	}
-	if i := bytes.IndexByte(block, '\n'); i >= 0 {
-		return i + 1
-	}
-	return len(block)
 }
 
 // linesWith returns the lines that contain a text. It searches for the text first, so a missing text is
@@ -434,4 +415,38 @@ func names(lines []heads.Ended) map[string]bool {
 		threads[e.Thread] = true
 	}
 	return threads
+}
+
+// removedFile lists the IDs of removed threads, one per line, so that a home that serves as a remote doesn't
+// accept them again. It can also list threads that exist: a person has imported them again, or the removal
+// was interrupted.
+const removedFile = "removed.txt"
+
+// Removed reports whether a thread that doesn't exist was removed by [Heads.Forget].
+func (x *Heads) Removed(thread string) (bool, error) {
+	data, err := x.readFile(removedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return slices.Contains(strings.Fields(string(data)), thread), err
+}
+
+// noteRemoved adds threads to the list of removed ones. history.lock must be held.
+func (x *Heads) noteRemoved(threads map[string]bool, gone func(thread string) bool) error {
+	data, err := x.readFile(removedFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	all := strings.Fields(string(data))
+	before := len(all)
+	for thread := range threads {
+		if gone(thread) {
+			all = append(all, thread)
+		}
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) == before {
+		return nil
+	}
+	return durable.WriteFile(x.fsys, x.path(removedFile), []byte(strings.Join(all, "\n")+"\n"), 0o644)
 }
