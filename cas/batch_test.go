@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -20,7 +21,7 @@ func noon() time.Time { return time.UnixMilli(1780000000000) }
 
 // recordingStore records the nodes of each Commit and Put.
 type recordingStore struct {
-	*memstore.Store
+	*fsstore.Store
 	puts, commits [][]cas.Hash
 }
 
@@ -44,7 +45,7 @@ func hashesOf(nodes []cas.Node) []cas.Hash {
 
 func newBatch(t testing.TB) (*cas.Batch, *recordingStore) {
 	t.Helper()
-	s := &recordingStore{Store: memstore.New(cas.XXH3)}
+	s := &recordingStore{Store: castest.NewStore(t, cas.XXH3)}
 	return cas.NewBatch(s, noon), s
 }
 
@@ -120,7 +121,7 @@ func TestBatchOfAnySize(t *testing.T) {
 // A caller that puts nodes itself gets each once, and the commit includes them.
 func TestHandover(t *testing.T) {
 	t.Parallel()
-	store := memstore.New(cas.XXH3)
+	store := castest.NewStore(t, cas.XXH3)
 	b := cas.NewBatch(store, noon)
 	first, err := b.Add(t.Context(), protocol.Text("first"))
 	require.NoError(t, err)

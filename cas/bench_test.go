@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -56,7 +56,7 @@ func BenchmarkDecodeValue(b *testing.B) {
 
 func BenchmarkReadStep(b *testing.B) {
 	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(b, cas.XXH3)
 	batch := cas.NewBatch(s, noon)
 	h, err := batch.Add(ctx, sampleStep())
 	require.NoError(b, err)

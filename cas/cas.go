@@ -1,5 +1,5 @@
 // Package cas defines the content-addressed store: immutable nodes, identified by the hash of their content.
-// Packages fsstore and memstore implement [Store]; package castest is their test suite.
+// Package fsstore implements [Store]; package castest is the test suite of implementations.
 //
 // Invariants:
 //   - a node read from a store has the requested hash, or the read returns an

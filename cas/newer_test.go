@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -30,7 +30,7 @@ func TestNewerVersionsAreRead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
-		s := memstore.New(a)
+		s := castest.NewStore(t, a)
 		require.NoError(t, s.Put(ctx, s.Kinds().Meta()))
 		for _, p := range samples() {
 			payload, err := cas.Encode(p)
@@ -67,7 +67,7 @@ func TestNewerVersionsAreRead(t *testing.T) {
 func TestNotNewerVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	require.NoError(t, s.Put(ctx, s.Kinds().Meta()))
 	grown := newerSchema(t, protocol.KindStep)
 	without := newerSchema(t, protocol.KindStep)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -88,11 +88,11 @@ func TestOriginalForms(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := memstore.New(cas.XXH64)
+			s := castest.NewStore(t, cas.XXH64)
 			n := putAs(t, s, test.schema, test.value)
 			require.Equal(t, test.want, readAs(t, s, n, test.want.Kind()))
 
-			other := memstore.New(cas.XXH3)
+			other := castest.NewStore(t, cas.XXH3)
 			_, err := cas.As[protocol.Text](context.Background(), other, putAs(t, other, test.schema, test.value))
 			var kind *cas.TypeError
 			require.ErrorAs(t, err, &kind, "only a store with the original's hashes can hold the original's nodes")
@@ -126,7 +126,7 @@ func readAs(t *testing.T, s cas.Store, n cas.Node, kind protocol.Kind) protocol.
 // A title alone doesn't determine a kind, because users choose the titles of outputs.
 func TestATitleIsNotEnough(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	n := putAs(t, s, fieldsOf("Workflow", "status"), map[string]any{"status": "done"})
 	_, err := cas.As[protocol.Workflow](t.Context(), s, n)
 	var kind *cas.TypeError
@@ -138,7 +138,7 @@ func TestATitleIsNotEnough(t *testing.T) {
 
 func TestOriginalStep(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	fields := []string{"start", "prev", "role", "output", "detail", "agent"}
 	value := map[string]any{"start": string(someHash), "prev": nil, "role": "a", "output": string(someHash), "detail": string(someHash), "agent": "uwf-x"}
 	want := protocol.Step{Start: someHash, Role: "a", Output: someHash, Detail: someHash, Agent: "uwf-x", Visits: map[string]int{}, ExtractedBy: protocol.ByFrontmatter}

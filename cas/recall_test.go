@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -26,7 +26,7 @@ func (r *countedReader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 // Small nodes are read once; large ones aren't cached, and a missing node can appear later.
 func TestRecalling(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	counted := &countedReader{Reader: s}
 	r := cas.Recalling(counted)
 	b := cas.NewBatch(s, time.Now)

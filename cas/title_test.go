@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestTitlesOfOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	b := cas.NewBatch(memstore.New(cas.XXH3), time.Now)
+	b := cas.NewBatch(castest.NewStore(t, cas.XXH3), time.Now)
 	for _, title := range []string{"@uwf/step", "@uwf/step.2", "@uwf/", "@uwf/mine", "@UWF/step", " @uwf/step", "\t@Uwf/x", "\u200b@uwf/step", "@u\u00adwf/step", "＠uwf/step", "@u w f/step", "\ufe0f@uwf/x"} {
 		_, err := b.AddSchema(ctx, map[string]any{"title": title, "type": "object"})
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid}, title)

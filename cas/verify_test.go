@@ -8,7 +8,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -36,7 +35,7 @@ func putNode(t testing.TB, s cas.Store, typ cas.Hash, value any) cas.Node {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	typ, root := putTyped(t, s)
 	verifier := cas.NewVerifier(s)
 	for _, h := range []cas.Hash{root, typ, s.Kinds().MetaHash()} {
@@ -66,7 +65,7 @@ func TestVerify(t *testing.T) {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	_, root := putTyped(t, s)
 
 	for _, prefix := range []string{string(root), string(root[:12]), lower(string(root))} {

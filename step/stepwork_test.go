@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
@@ -41,7 +41,7 @@ type fixture struct {
 }
 
 func setup(t *testing.T) *fixture {
-	f := &fixture{T: t, store: memstore.New(cas.XXH3)}
+	f := &fixture{T: t, store: castest.NewStore(t, cas.XXH3)}
 	b := f.batch()
 	var err error
 	f.typ, err = b.AddSchema(t.Context(), map[string]any{
@@ -336,7 +336,7 @@ func TestDeepArguments(t *testing.T) {
 	for range cas.MaxDepth {
 		deep = []any{deep}
 	}
-	b := cas.NewBatch(memstore.New(cas.XXH3), time.Now)
+	b := cas.NewBatch(castest.NewStore(t, cas.XXH3), time.Now)
 	h, err := step.AddTurn(t.Context(), b, protocol.Turn{
 		Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "1", Name: "x", Args: deep}, {ID: "2", Name: "y", Args: "text"}},
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -26,6 +27,14 @@ func Node(t testing.TB, a cas.Algorithm, value any) cas.Node {
 	payload, err := cas.Encode(value)
 	require.NoError(t, err)
 	return cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1780000000000}
+}
+
+// NewStore returns an empty store of files.
+func NewStore(t testing.TB, a cas.Algorithm) *fsstore.Store {
+	t.Helper()
+	s, err := fsstore.Open(t.Context(), t.TempDir(), fsstore.Options{Hash: a})
+	require.NoError(t, err)
+	return s
 }
 
 // TestStore runs the suite. open returns an empty store each time.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -73,7 +73,7 @@ func TestRefs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			s := memstore.New(cas.XXH3)
+			s := castest.NewStore(t, cas.XXH3)
 			n := putUnchecked(t, s, parseJSON(t, c.schema), parseJSON(t, c.value))
 			refs, err := graph.Refs(ctx, s, n)
 			require.NoError(t, err)
@@ -101,7 +101,7 @@ func putNode(t testing.TB, s cas.Store, typ cas.Hash, value any) cas.Node {
 func TestRefsOfTheKinds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	b := cas.NewBatch(memstore.New(cas.XXH3), noon)
+	b := cas.NewBatch(castest.NewStore(t, cas.XXH3), noon)
 	a, p, o, d := cas.Hash("000000000000A"), cas.Hash("000000000000P"), cas.Hash("000000000000N"), cas.Hash("000000000000D")
 	h, err := b.Add(ctx, protocol.Step{
 		Start: a, Prev: &p, Output: o, Detail: d, Visits: map[string]int{}, ExtractedBy: protocol.ByValue,
@@ -123,7 +123,7 @@ func TestRefsOfTheKinds(t *testing.T) {
 
 func TestRefsNeedTheSchema(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	n := castest.Node(t, cas.XXH3, "x")
 	_, err := graph.Refs(context.Background(), s, n)
 	require.ErrorIs(t, err, cas.ErrNotFound)
@@ -158,7 +158,7 @@ func putDiamond(t testing.TB, s cas.Store) diamond {
 
 func TestWalk(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	d := putDiamond(t, s)
 	meta := s.Kinds().MetaHash()
 
@@ -182,7 +182,7 @@ func walk(t testing.TB, r cas.Reader, o graph.WalkOptions, roots ...cas.Hash) []
 func TestWalkReportsFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	d := putDiamond(t, s)
 	orphan := castest.Node(t, cas.XXH3, "its type is nowhere")
 	require.NoError(t, s.Put(ctx, orphan))
@@ -220,7 +220,7 @@ func TestWalkReportsFaults(t *testing.T) {
 func TestExpand(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	d := putDiamond(t, s)
 	bottom := object{"name": "bottom", "refs": []any{}}
 	whole := object{"name": "root", "refs": []any{
@@ -240,7 +240,7 @@ func TestExpand(t *testing.T) {
 func TestCyclesEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	r := cycle{memstore.New(cas.XXH3)}
+	r := cycle{castest.NewStore(t, cas.XXH3)}
 	typ := putNode(t, r, r.Kinds().MetaHash(), refSchema)
 	require.Equal(t, []cas.Hash{refA, refB}, walk(t, cycleOf{r, typ.Hash}, graph.WalkOptions{}, refA))
 	v, err := graph.Expand(ctx, cycleOf{r, typ.Hash}, refA)
@@ -248,7 +248,7 @@ func TestCyclesEnd(t *testing.T) {
 	require.Equal(t, refA, v)
 }
 
-type cycle struct{ *memstore.Store }
+type cycle struct{ *fsstore.Store }
 
 // cycleOf contains refA and refB, which reference each other.
 type cycleOf struct {
@@ -269,7 +269,7 @@ func (c cycleOf) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 func TestExpandOfALadder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	d := putDiamond(t, s)
 	h := d.bottom
 	for range 40 {
@@ -290,7 +290,7 @@ func parseJSON(t testing.TB, text string) any {
 
 // BenchmarkWalk visits a chain of 1,000 steps.
 func BenchmarkWalk(b *testing.B) {
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(b, cas.XXH3)
 	batch := cas.NewBatch(s, time.Now)
 	detail, err := batch.Add(b.Context(), protocol.Text("detail"))
 	require.NoError(b, err)

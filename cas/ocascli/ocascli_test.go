@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/protocol"
@@ -50,7 +50,7 @@ func command(t *testing.T, dir string, args ...string) error {
 
 func TestPrimitives(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	for name, want := range map[string]cas.Hash{ // the original's
 		"@ocas/string": "7VQ43ZSJTEWA7", "@ocas/number": "BEAZQGKVXMZT8", "@ocas/integer": "B26JM4PBHPAFK", "@ocas/boolean": "1AVHCXEJVDCPP",
 		"@ocas/bool": "1AVHCXEJVDCPP", "@ocas/object": "944RT37WX1PQ5", "@ocas/array": "D45CW047XS17Y", "@ocas/null": "8E33KAS0HMAZ7",

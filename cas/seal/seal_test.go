@@ -13,7 +13,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -46,7 +45,7 @@ func chain(t *testing.T, s cas.Store, turns int) cas.Hash {
 // A seal is computed as docs/storage.md specifies.
 func TestByHand(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	require.NoError(t, s.Put(t.Context(), s.Kinds().Meta(), s.Kinds().Schema(protocol.Type{Kind: protocol.KindText, Version: 1})))
 	payload, err := cas.Encode("hello")
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -54,7 +54,7 @@ func chainOfOriginals(t *testing.T, s cas.Store, roles ...string) []cas.Hash {
 // The original's steps don't contain their session, but their details do.
 func TestSessionsOfOriginals(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	chain := chainOfOriginals(t, s, "a")
 	th, err := thread.Open(t.Context(), s, chain[1])
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestSessionsOfOriginals(t *testing.T) {
 // The original's steps don't contain their index: it follows from the chain.
 func TestPlacesOfOriginals(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	chain := chainOfOriginals(t, s, "a", "b", "a", "a")
 	th, err := thread.Open(t.Context(), s, chain[4])
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestPlacesOfOriginals(t *testing.T) {
 // Our steps can follow the original's.
 func TestOursFollowOriginals(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	chain := chainOfOriginals(t, s, "a", "b")
 	th, err := thread.Open(t.Context(), s, chain[2])
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestOursFollowOriginals(t *testing.T) {
 // One of our steps with a wrong index after the original's is detected.
 func TestMiscountedOriginals(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH64)
+	s := castest.NewStore(t, cas.XXH64)
 	chain := chainOfOriginals(t, s, "a", "b")
 	for _, index := range []int{1, 5} {
 		b := cas.NewBatch(s, time.Now)

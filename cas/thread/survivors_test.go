@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/thread"
 )
 
 // losing is a store that has lost nodes but still lists them.
 type losing struct {
-	*memstore.Store
+	*fsstore.Store
 	lost map[cas.Hash]bool
 }
 

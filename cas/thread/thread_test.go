@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -18,13 +19,13 @@ import (
 // fixture is a store with a start, an output and a detail to build chains of.
 type fixture struct {
 	*testing.T
-	store                           *memstore.Store
+	store                           *fsstore.Store
 	workflow, start, output, detail cas.Hash
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{T: t, store: memstore.New(cas.XXH3)}
+	f := &fixture{T: t, store: castest.NewStore(t, cas.XXH3)}
 	f.commit(func(b *cas.Batch) {
 		schema, err := b.AddSchema(t.Context(), map[string]any{"type": "object", "properties": map[string]any{"$status": map[string]any{"type": "string"}}})
 		require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -25,7 +25,7 @@ type chains struct {
 
 func newChains(t *testing.T) *chains {
 	t.Helper()
-	w := &chains{t: t, store: memstore.New(cas.XXH3)}
+	w := &chains{t: t, store: castest.NewStore(t, cas.XXH3)}
 	w.batch = cas.NewBatch(w.store, func() time.Time { return time.UnixMilli(1) })
 	var err error
 	w.schema, err = w.batch.AddSchema(context.Background(), map[string]any{"type": "object"})

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
@@ -24,7 +25,7 @@ const (
 
 // Chain is a local thread.
 type Chain struct {
-	Store    *memstore.Store
+	Store    *fsstore.Store
 	Workflow cas.Hash
 	Heads    []cas.Hash // the start, then each step
 
@@ -38,7 +39,7 @@ func clock() time.Time { return time.UnixMilli(1_780_000_000_000) }
 func NewChain(t testing.TB, a cas.Algorithm, prompt string, steps int) *Chain {
 	t.Helper()
 	ctx := context.Background()
-	c := &Chain{Store: memstore.New(a), t: t}
+	c := &Chain{Store: castest.NewStore(t, a), t: t}
 	b := cas.NewBatch(c.Store, clock)
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object",
 		"properties": map[string]any{"n": map[string]any{"type": "integer"}}})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
@@ -20,7 +20,7 @@ import (
 
 // filled returns a store with some texts.
 func filled(t *testing.T, n int) (cas.Store, []cas.Hash) {
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	b := cas.NewBatch(s, time.Now)
 	var texts []cas.Hash
 	for i := range n {

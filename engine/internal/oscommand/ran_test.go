@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -188,10 +189,10 @@ func TestDataIsBounded(t *testing.T) {
 }
 
 // detail makes the detail of a command and reads its turns.
-func detail(t *testing.T, r Ran) (*memstore.Store, cas.Hash, protocol.Detail, []protocol.Turn) {
+func detail(t *testing.T, r Ran) (*fsstore.Store, cas.Hash, protocol.Detail, []protocol.Turn) {
 	t.Helper()
 	ctx := t.Context()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	b := cas.NewBatch(s, time.Now)
 	d, err := r.Detail(ctx, b, 7)
 	require.NoError(t, err)
@@ -261,7 +262,7 @@ func TestDetailOfMuch(t *testing.T) {
 	begin, end := "begin"+strings.Repeat("a", half-5), strings.Repeat("z", half-3)+"end"
 	for more, note := range map[int]string{0: "", 1: "\n[1 bytes are left out]\n", 5 << 20: "\n[5242880 bytes are left out]\n"} {
 		r := ran(t, agentproc.Outcome{}, output(begin+strings.Repeat("-", more)+end))
-		w := turns{batch: cas.NewBatch(memstore.New(cas.XXH3), time.Now)}
+		w := turns{batch: cas.NewBatch(castest.NewStore(t, cas.XXH3), time.Now)}
 		w.addFile(t.Context(), r.Dir.File(runfiles.OutputFile), 2*half)
 		require.NoError(t, w.err)
 		all := ""
@@ -299,7 +300,7 @@ func TestTurnsArePut(t *testing.T) {
 		turns, puts int
 		err         error
 	}{{3, 0, nil}, {4, 1, nil}, {7, 1, nil}, {8, 2, nil}, {4, 1, full}, {9, 1, full}} {
-		s := &counting{Store: memstore.New(cas.XXH3), err: c.err}
+		s := &counting{Store: castest.NewStore(t, cas.XXH3), err: c.err}
 		w := turns{batch: cas.NewBatch(s, time.Now)}
 		for i := range c.turns {
 			w.add(t.Context(), protocol.Turn{Role: protocol.TurnTool, ToolCallID: "1", Content: strings.Repeat(string(rune('a'+i)), OutputPiece)})
@@ -318,18 +319,18 @@ func TestDetailFails(t *testing.T) {
 	t.Parallel()
 	r := ran(t, agentproc.Outcome{}, nil)
 	require.NoError(t, os.Symlink("/dev/null", r.Dir.File(runfiles.StderrFile)))
-	_, err := r.Detail(t.Context(), cas.NewBatch(memstore.New(cas.XXH3), time.Now), 0)
+	_, err := r.Detail(t.Context(), cas.NewBatch(castest.NewStore(t, cas.XXH3), time.Now), 0)
 	require.Error(t, err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = ran(t, agentproc.Outcome{}, nil).Detail(ended, cas.NewBatch(memstore.New(cas.XXH3), time.Now), 0)
+	_, err = ran(t, agentproc.Outcome{}, nil).Detail(ended, cas.NewBatch(castest.NewStore(t, cas.XXH3), time.Now), 0)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestArgv(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	b := cas.NewBatch(s, time.Now)
 	call := protocol.ToolCall{ID: "1", Name: "run", Args: map[string]any{"argv": []any{"a", "b c", 1}}}
 	for _, c := range []struct {

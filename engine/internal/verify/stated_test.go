@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -32,7 +32,7 @@ func TestHides(t *testing.T) {
 // Times are allowed if a clock that was set during the run explains them.
 func TestTimesOfAStep(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(cas.XXH3)
+	s := castest.NewStore(t, cas.XXH3)
 	b := cas.NewBatch(s, time.Now)
 	start, err := b.Add(t.Context(), protocol.Text("the start"))
 	require.NoError(t, err)

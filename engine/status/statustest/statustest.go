@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -74,7 +74,7 @@ func New(t testing.TB) *World {
 			Now: func() time.Time { return w.Clock }, Rand: rand.NewChaCha8([32]byte{}),
 		},
 		Dirs: home.Dirs{Home: filepath.Join(dir, "home"), Store: filepath.Join(dir, "home", "cas")},
-		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: fileheads.Open(dir, durable.OS()),
+		FS:   durable.OS(), Store: lossy{castest.NewStore(t, cas.XXH3), w.gone}, Heads: fileheads.Open(dir, durable.OS()),
 		Locks:  &lockertest.Memory{},
 		Config: func(context.Context) (protocol.Config, error) { return w.Settings, nil },
 		Hints:  func(why ...protocol.Reason) []string { return hints.Of("", why...) },

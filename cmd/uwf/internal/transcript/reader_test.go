@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/castest/memstore"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/status"
@@ -22,7 +22,7 @@ import (
 func chain(t *testing.T, task string, answers ...string) Reader {
 	t.Helper()
 	ctx := context.Background()
-	store := memstore.New(cas.XXH3)
+	store := castest.NewStore(t, cas.XXH3)
 	b := cas.NewBatch(store, func() time.Time { return time.UnixMilli(1) })
 	role := protocol.Role{Description: "d", Goal: "Do what is to be done, and say so.", Capabilities: []string{}, Procedure: "p", Output: "o"}
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object"})
