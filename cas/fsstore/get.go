@@ -180,61 +180,22 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 	if !ok {
 		return func(func(cas.Hash, error) bool) {}
 	}
-	return s.hashes(ctx, content, low, high)
+	return s.hashes(ctx, content, low, high, counts)
 }
 
 // Tombstones yields the redacted nodes, in order, except those of a store of version 1 that weren't packed yet.
 func (s *Store) Tombstones(ctx context.Context) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		if s.foreign {
-			return
-		}
-		var found map[uint64]bool
-		err := s.try(ctx, func(v *view) (err error) {
-			found, err = v.tombstones()
-			return err
-		})
-		if err != nil && !yield("", err) {
-			return
-		}
-		for _, hash := range slices.Sorted(maps.Keys(found)) {
-			if !yield(protocol.HashOf(hash), ctx.Err()) {
-				return
-			}
-		}
+	if s.foreign {
+		return func(func(cas.Hash, error) bool) {}
 	}
+	return s.hashes(ctx, content, 0, math.MaxUint64, func(e entry) bool { return e.kind == record.Tombstone })
 }
 
-// tombstones returns the hashes whose newest record is a tombstone.
-func (v *view) tombstones() (map[uint64]bool, error) {
-	found := map[uint64]bool{}
-	for _, g := range v.sources {
-		all, err := g.entries(0, math.MaxUint8)
-		if err != nil {
-			return found, err
-		}
-		for _, e := range all {
-			if e.kind == record.Tombstone {
-				found[e.hash] = true
-			}
-		}
-	}
-	for hash := range found {
-		at, ok, err := v.newestOf(hash, content)
-		if err != nil {
-			return found, err
-		}
-		if !ok || at.entry.kind != record.Tombstone {
-			delete(found, hash)
-		}
-	}
-	return found, nil
-}
-
-// hashes yields the hashes with a record of a group, unless the newest one hides them, in order.
-func (s *Store) hashes(ctx context.Context, of group, low, high uint64) iter.Seq2[cas.Hash, error] {
+// hashes yields the hashes of which the newest record of a group is wanted, in order. After an error it continues with
+// what is still readable.
+func (s *Store) hashes(ctx context.Context, of group, low, high uint64, wanted func(entry) bool) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		found, faults := s.newest(ctx, of, low, high)
+		found, faults := s.newest(ctx, of, low, high, wanted)
 		for _, err := range faults {
 			if !yield("", err) {
 				return
@@ -245,16 +206,20 @@ func (s *Store) hashes(ctx context.Context, of group, low, high uint64) iter.Seq
 				yield("", err)
 				return
 			}
-			if !found[hash].entry.hides() && !yield(protocol.HashOf(hash), nil) {
+			if !yield(protocol.HashOf(hash), nil) {
 				return
 			}
 		}
 	}
 }
 
-// newest returns the newest record of each hash in a group. After an error it continues with what is still
-// readable.
-func (s *Store) newest(ctx context.Context, of group, low, high uint64) (found map[uint64]place, faults []error) {
+// counts reports whether a record doesn't only hide others.
+func counts(e entry) bool { return !e.hides() }
+
+// newest returns the newest record of each hash in a group, if it is wanted. After an error it continues with what is
+// still readable.
+func (s *Store) newest(ctx context.Context, of group, low, high uint64,
+	wanted func(entry) bool) (found map[uint64]place, faults []error) {
 	err := s.try(ctx, func(v *view) error {
 		found, faults = map[uint64]place{}, nil
 		for _, g := range slices.Backward(v.sources) { // the oldest first
@@ -266,8 +231,12 @@ func (s *Store) newest(ctx context.Context, of group, low, high uint64) (found m
 				faults = append(faults, err)
 			}
 			for _, e := range all {
-				if groupOf(e.kind) == of && low <= e.hash && e.hash <= high {
+				switch {
+				case groupOf(e.kind) != of || e.hash < low || high < e.hash:
+				case wanted(e):
 					found[e.hash] = place{g, e}
+				default:
+					delete(found, e.hash)
 				}
 			}
 		}
@@ -332,7 +301,7 @@ func parseSeal(body []byte) (seal cas.Seal, ok bool) {
 }
 
 // Seal returns the stored seal of a node, zero without one. It returns a [*cas.SealError] if its record is
-// damaged.
+// damaged, and not only torn.
 func (s *Store) Seal(h cas.Hash) (seal cas.Seal, err error) {
 	if s.foreign || !h.Valid() {
 		return cas.Seal{}, nil
@@ -356,14 +325,13 @@ func (s *Store) sealOf(v *view, h cas.Hash) (seal cas.Seal, err error) {
 	if err != nil && !errors.Is(err, errPack) {
 		return seal, fmt.Errorf("read the seal of %s: %w", h, err)
 	}
-	if seal, ok = parseSeal(body); !ok {
+	if seal, ok = parseSeal(body); !ok && !endsWithZeros(body) { // what a power cut tore was never durable
 		return seal, &cas.SealError{Hash: h, Path: at.source.at(at.entry)}
 	}
 	return seal, nil
 }
 
-// KeepSeals stores seals durably. An existing seal stays; a damaged one is replaced by the seal itself only if
-// it is torn. It returns a [*cas.SealError], without writing anything, if a node already has a different seal,
+// KeepSeals stores seals durably. An existing seal stays. It returns a [*cas.SealError], without writing anything, if a node already has a different seal,
 // and [errors.ErrUnsupported] for a store of the original.
 func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err error) {
 	switch {
@@ -375,9 +343,7 @@ func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err e
 	return s.addLocked(ctx, "seals", true, func(v *view) (records []pending, err error) {
 		for h, seal := range all {
 			kept, err := s.sealOf(v, h)
-			var damaged *cas.SealError
 			switch {
-			case errors.As(err, &damaged) && s.isTornSeal(v, h, seal):
 			case err != nil:
 				return nil, err
 			case kept == seal:
@@ -391,22 +357,12 @@ func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err e
 	})
 }
 
-// isTornSeal reports whether a damaged seal is a torn write of the same seal.
-func (s *Store) isTornSeal(v *view, h cas.Hash, seal cas.Seal) bool {
-	at, ok, err := v.newestOf(h.Number(), seals)
-	if err != nil || !ok {
-		return false
-	}
-	data, _, err := at.source.record(at.entry)
-	return err == nil && bytes.HasPrefix(sealBody(seal), bytes.TrimRight(data, "\x00"))
-}
-
 // Seals yields the nodes with a seal, in order. After an error it continues with what is still readable.
 func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
 	if s.foreign {
 		return func(func(cas.Hash, error) bool) {}
 	}
-	return s.hashes(ctx, seals, 0, math.MaxUint64)
+	return s.hashes(ctx, seals, 0, math.MaxUint64, counts)
 }
 
 // SealPlace returns the place of a node's seal for messages.

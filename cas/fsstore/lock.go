@@ -162,14 +162,11 @@ func (s *Store) Homes() (found []string, err error) {
 	records := map[uint64]place{}
 	if !s.foreign {
 		var faults []error
-		if records, faults = s.newest(context.Background(), homes, 0, math.MaxUint64); len(faults) > 0 {
+		if records, faults = s.newest(context.Background(), homes, 0, math.MaxUint64, counts); len(faults) > 0 {
 			return nil, faults[0]
 		}
 	}
 	for hash, at := range records {
-		if at.entry.hides() {
-			continue
-		}
 		body, _, err := at.source.record(at.entry)
 		switch {
 		case err != nil && !errors.Is(err, errPack):
