@@ -254,27 +254,21 @@ func receiveBundle(ctx context.Context, in io.Reader, name string) (*bundle.File
 
 // BundleError converts an error about a bundle for the command line.
 func BundleError(name string, err error) error {
-	var (
-		fault *bundle.FaultError
-		newer *bundle.NewerError
-		hash  *bundle.HashError
-	)
+	out := &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err}
 	switch {
 	case errors.Is(err, bundle.ErrNotBundle):
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s is not a bundle", name), Err: err,
-			Hints: []string{"to create one: uwf thread export <thread> -o threads.uwfb"}}
-	case errors.As(err, &newer):
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
-			Hints: []string{"upgrade uwf"}}
-	case errors.As(err, &hash):
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
-			Hints: []string{"to import it into a separate store: --store DIR --home DIR"}}
-	case errors.As(err, &fault):
-		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is damaged: %v", name, err),
-			Err:   err,
-			Hints: []string{"nothing was changed; copy the file again from where it was exported"}}
+		out.Message, out.Hints = name+" is not a bundle", []string{"to create one: uwf thread export <thread> -o threads.uwfb"}
+	case errors.As(err, new(*bundle.NewerError)):
+		out.Code, out.Hints = protocol.CodeUnsupportedVersion, []string{"upgrade uwf"}
+	case errors.As(err, new(*bundle.HashError)):
+		out.Hints = []string{"to import it into a separate store: --store DIR --home DIR"}
+	case errors.As(err, new(*bundle.FaultError)):
+		out.Code, out.Message = protocol.CodeCorrupt, fmt.Sprintf("bundle %s is damaged: %v", name, err)
+		out.Hints = []string{"nothing was changed; copy the file again from where it was exported"}
+	default:
+		return err
 	}
-	return err
+	return out
 }
 
 // PrintTombstone prints that a node was redacted, and what confirms it.

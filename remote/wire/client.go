@@ -225,7 +225,7 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 				return a, c.broken(err)
 			}
 			if a.Error != nil {
-				return a, cmp.Or(left, a.Error.err())
+				return a, cmp.Or(left, a.Error.error())
 			}
 			return a, left
 		}

@@ -317,130 +317,115 @@ type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 
-	Thread   string        `json:"thread,omitempty"`
-	Want     cas.Hash      `json:"want,omitempty"`
-	Got      cas.Hash      `json:"got,omitempty"`
-	WantEnd  bool          `json:"wantEnded,omitempty"`
-	Ends     bool          `json:"ended,omitempty"`
-	Fence    int64         `json:"fence,omitempty"`
-	Lease    *remote.Lease `json:"lease,omitempty"`
-	Hash     string        `json:"hash,omitempty"`
-	Name     string        `json:"name,omitempty"`
-	Versions []int         `json:"versions,omitempty"`
+	Thread  string        `json:"thread,omitempty"`
+	Want    cas.Hash      `json:"want,omitempty"`
+	Got     cas.Hash      `json:"got,omitempty"`
+	WantEnd bool          `json:"wantEnded,omitempty"`
+	Ends    bool          `json:"ended,omitempty"`
+	Fence   int64         `json:"fence,omitempty"`
+	Lease   *remote.Lease `json:"lease,omitempty"`
+	Hash    string        `json:"hash,omitempty"`
+	Name    string        `json:"name,omitempty"`
 }
 
-// Error codes.
-const (
-	conflict    = "conflict"
-	leased      = "leased"
-	fenced      = "lease-expired"
-	absent      = "missing"
-	noThread    = "no_thread"
-	removed     = "gone"
-	taken       = "name-conflict"
-	collision   = "collision"
-	corrupt     = "corrupt"
-	newer       = "unsupported-version"
-	fault       = "invalid-request"
-	unsupported = "unsupported"
-	locked      = "locked"
-	failed      = "failed"
-)
+// conversion converts the errors of one code to transfer format, if fill accepts them, and back.
+type conversion struct {
+	code string
+	fill func(err error, f *failure) bool
+	err  func(f *failure) error
+}
+
+// typed is the conversion of a type of errors.
+func typed[E error](code string, fill func(e E, f *failure), err func(f *failure) error) conversion {
+	return conversion{code, func(err error, f *failure) bool {
+		e, ok := errors.AsType[E](err)
+		if ok {
+			fill(e, f)
+		}
+		return ok
+	}, err}
+}
+
+// like is the conversion of errors that are a target.
+func like(code string, target error, err func(f *failure) error) conversion {
+	return conversion{code, func(err error, _ *failure) bool { return errors.Is(err, target) }, err}
+}
+
+// coded is the conversion of errors with a code.
+func coded(code string, as protocol.Code) conversion {
+	return like(code, &protocol.Error{Code: as}, func(f *failure) error { return &protocol.Error{Code: as, Message: f.Message} })
+}
+
+// conversions lists the codes that have a meaning for the other side.
+func conversions() []conversion {
+	return []conversion{
+		typed("conflict", func(e *remote.ConflictError, f *failure) {
+			f.Thread, f.Want, f.Got, f.WantEnd, f.Ends = e.Thread, e.Want, e.Got, e.WantEnd, e.Ends
+		}, func(f *failure) error {
+			return &remote.ConflictError{Thread: f.Thread, Want: f.Want, Got: f.Got, WantEnd: f.WantEnd, Ends: f.Ends}
+		}),
+		typed("leased", func(e *remote.LeasedError, f *failure) {
+			public := e.Lease.Public()
+			f.Lease = &public
+		}, func(f *failure) error {
+			lease := deref(f.Lease).Public()
+			lease.LeftMs = min(max(lease.LeftMs, 0), remote.MaxLease.Milliseconds())
+			return &remote.LeasedError{Lease: lease}
+		}),
+		typed("lease-expired", func(e *remote.FenceError, f *failure) { f.Thread, f.Fence = e.Thread, e.Fence },
+			func(f *failure) error { return &remote.FenceError{Thread: f.Thread, Fence: f.Fence} }),
+		typed("missing", func(e *remote.MissingError, f *failure) { f.Hash = e.Hash },
+			func(f *failure) error { return &remote.MissingError{Hash: f.Hash} }),
+		like("no_thread", heads.ErrNoThread,
+			func(f *failure) error { return fmt.Errorf("%w: %s", heads.ErrNoThread, f.Message) }),
+		typed("gone", func(e *remote.GoneError, f *failure) { f.Thread = e.Thread },
+			func(f *failure) error { return &remote.GoneError{Thread: f.Thread} }),
+		typed("name-conflict", func(e *remote.NameError, f *failure) { f.Name, f.Want, f.Got = e.Name, e.Want, e.Got },
+			func(f *failure) error { return &remote.NameError{Name: f.Name, Want: f.Want, Got: f.Got} }),
+		typed("collision", func(e *cas.CollisionError, f *failure) { f.Hash = string(e.Hash) },
+			func(f *failure) error { return &cas.CollisionError{Hash: clean(cas.Hash(f.Hash))} }),
+		typed("corrupt", func(e *cas.CorruptError, f *failure) { f.Hash, f.Message = string(e.Hash), e.Reason },
+			func(f *failure) error {
+				if !cas.Hash(f.Hash).Valid() { // an object
+					return &protocol.Error{Code: protocol.CodeCorrupt, Message: f.Message}
+				}
+				return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: f.Message}
+			}),
+		typed("invalid-request", func(*remote.FaultError, *failure) {},
+			func(f *failure) error { return &remote.FaultError{Problem: f.Message} }),
+		like("unsupported", errors.ErrUnsupported,
+			func(f *failure) error { return fmt.Errorf("%w by the remote: %s", errors.ErrUnsupported, f.Message) }),
+		coded("locked", protocol.CodeLocked), coded("unsupported-version", protocol.CodeUnsupportedVersion),
+		coded("corrupt", protocol.CodeCorrupt),
+	}
+}
 
 // failureOf converts an error to transfer format.
 func failureOf(err error) *failure {
-	f := &failure{Code: failed, Message: err.Error()}
-	var (
-		moved   *remote.ConflictError
-		lease   *remote.LeasedError
-		fence   *remote.FenceError
-		missing *remote.MissingError
-		gone    *remote.GoneError
-		name    *remote.NameError
-		wrong   *remote.FaultError
-		two     *cas.CollisionError
-		damaged *cas.CorruptError
-		coded   *protocol.Error
-	)
-	switch {
-	case errors.As(err, &moved):
-		f.Code, f.Thread, f.Want, f.Got, f.WantEnd, f.Ends = conflict, moved.Thread, moved.Want, moved.Got, moved.WantEnd,
-			moved.Ends
-	case errors.As(err, &lease):
-		public := lease.Lease.Public()
-		f.Code, f.Lease = leased, &public
-	case errors.As(err, &fence):
-		f.Code, f.Thread, f.Fence = fenced, fence.Thread, fence.Fence
-	case errors.As(err, &missing):
-		f.Code, f.Hash = absent, missing.Hash
-	case errors.Is(err, heads.ErrNoThread):
-		f.Code = noThread
-	case errors.As(err, &gone):
-		f.Code, f.Thread = removed, gone.Thread
-	case errors.As(err, &name):
-		f.Code, f.Name, f.Want, f.Got = taken, name.Name, name.Want, name.Got
-	case errors.As(err, &two):
-		f.Code, f.Hash = collision, string(two.Hash)
-	case errors.As(err, &damaged):
-		f.Code, f.Hash, f.Message = corrupt, string(damaged.Hash), damaged.Reason
-	case errors.As(err, &wrong):
-		f.Code = fault
-	case errors.Is(err, errors.ErrUnsupported):
-		f.Code = unsupported
-	case errors.As(err, &coded) && coded.Code == protocol.CodeLocked:
-		f.Code = locked
-	case errors.As(err, &coded) && coded.Code == protocol.CodeUnsupportedVersion:
-		f.Code = newer
-	case errors.As(err, &coded) && coded.Code == protocol.CodeCorrupt: // damage of an object
-		f.Code = corrupt
+	f := &failure{Code: "failed", Message: err.Error()}
+	for _, c := range conversions() {
+		if c.fill(err, f) {
+			f.Code = c.code
+			break
+		}
 	}
 	const longest = 4 << 10
-	if len(f.Message) > longest {
-		f.Message = f.Message[:longest]
-	}
+	f.Message = f.Message[:min(len(f.Message), longest)]
 	return f
 }
 
-// err converts a failure from the other side to an error.
-func (f *failure) err() error {
-	message := plaintext.Line(f.Message)
-	switch f.Code {
-	case conflict:
-		return &remote.ConflictError{Thread: plaintext.Line(f.Thread), Want: clean(f.Want), Got: clean(f.Got),
-			WantEnd: f.WantEnd, Ends: f.Ends}
-	case leased:
-		if f.Lease != nil {
-			lease := f.Lease.Public()
-			lease.LeftMs = min(max(lease.LeftMs, 0), remote.MaxLease.Milliseconds())
-			return &remote.LeasedError{Lease: lease}
-		}
-	case fenced:
-		return &remote.FenceError{Thread: plaintext.Line(f.Thread), Fence: f.Fence}
-	case absent:
-		return &remote.MissingError{Hash: f.Hash}
-	case noThread:
-		return fmt.Errorf("%w: %s", heads.ErrNoThread, message)
-	case removed:
-		return &remote.GoneError{Thread: f.Thread}
-	case taken:
-		return &remote.NameError{Name: f.Name, Want: clean(f.Want), Got: clean(f.Got)}
-	case collision:
-		return &cas.CollisionError{Hash: clean(cas.Hash(f.Hash))}
-	case corrupt:
-		if !cas.Hash(f.Hash).Valid() {
-			return &protocol.Error{Code: protocol.CodeCorrupt, Message: message}
-		}
-		return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: message}
-	case newer:
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: message}
-	case fault:
-		return &remote.FaultError{Problem: message}
-	case unsupported:
-		return fmt.Errorf("%w by the remote: %s", errors.ErrUnsupported, message)
-	case locked:
-		return &protocol.Error{Code: protocol.CodeLocked, Message: message}
+// error converts a failure from the other side, which can contain anything, to an error.
+func (f *failure) error() error {
+	for _, text := range []*string{&f.Message, &f.Thread, &f.Name, &f.Hash} {
+		*text = plaintext.Line(*text)
 	}
-	return errors.New(message) // of a code that this side does not know
+	f.Want, f.Got = clean(f.Want), clean(f.Got)
+	for _, c := range conversions() {
+		if c.code == f.Code {
+			return c.err(f)
+		}
+	}
+	return errors.New(f.Message) // of a code that this side does not know
 }
 
 // clean returns an untrusted hash, or "" if it is invalid.
