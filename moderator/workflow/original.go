@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -60,6 +61,29 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 		d.note(place, "%s: {%% %s %%} is not a tag here and stays in the text; instead, %s", what, name, remedy)
 	}
 }
+
+// noteForeign warns about variables of other tools in a prompt, which uwf doesn't replace.
+func (d *draft) noteForeign(what, prompt string, n *yamldoc.Node) {
+	if n == nil {
+		return
+	}
+	note := func(word, remedy string) {
+		if !d.once(fmt.Sprint(n.Pos, word)) {
+			return // a role's prompt can be used by several edges
+		}
+		d.note(func() yamldoc.Pos { return d.nth(n.Pos, word, 0) }, "%s: %s stays in the text; write %s", what, word, remedy)
+	}
+	if word := "$ARGUMENTS"; strings.Contains(prompt, word) {
+		note(word, "{{"+protocol.PromptVariable+"}}")
+	}
+	if found := dollarPattern().FindStringSubmatch(prompt); found != nil {
+		note(found[0], "{{"+found[1]+"}}")
+	}
+}
+
+// dollarPattern matches ${x}. A name in capitals is an environment variable, which a prompt can legitimately
+// mention.
+var dollarPattern = lazyregexp.New(`\$\{([a-z][A-Za-z0-9_.]*)\}`)
 
 // bodyPattern matches a tag with the original's name for the text of an answer.
 var bodyPattern = lazyregexp.New(`(\{\{[{&#^/]?\s*)_body(\s*\}\})`)

@@ -84,6 +84,13 @@ func TestOriginalTemplates(t *testing.T) {
 	} {
 		prosetest.Error(t, accepts(base(t, "{{summary}}", text)), text)
 	}
+	def, err = parse(base(t, "{{summary}}", "Do $ARGUMENTS with ${file} in ${HOME}: {{summary}}"))
+	require.NoError(t, err)
+	prosetest.Text(t, def.Notices, "words of other tools")
+	def, err = parse("name: base\ndescription: d\nroles:\n  a: { prompt: Do $ARGUMENTS. }\n  b: { all: [a] }\n" +
+		"graph: { $START: { _: a, resume: a }, a: b, b: { done: $END, failed: a } }\n")
+	require.NoError(t, err)
+	require.Len(t, def.Notices, 1, "once for all edges and parts of a role")
 }
 
 // TestInputsInRemedies checks that a remedy finds an input by its own name.

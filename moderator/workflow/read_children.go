@@ -245,6 +245,7 @@ func (d *draft) checkChildren() {
 		for _, c := range r.children {
 			d.checkChild(r, c)
 			d.checkPart(c)
+			d.noteForeign("prompt of "+c.desc, c.text, c.prompt)
 			if c.when != nil {
 				d.checkExpression("when of "+c.desc, c.condition, c.when, nil, d.placesBefore(r.name))
 			}

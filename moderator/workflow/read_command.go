@@ -126,6 +126,17 @@ func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
 	}
 }
 
+// noteIncluded warns about a template in a word that comes from an included file.
+func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
+	key := fmt.Sprint(i)
+	if !d.Included(n.Pos.Line) || !strings.Contains(r.role.Run[i], "{{") || r.literal[key] {
+		return
+	}
+	r.markNoted(key)
+	d.note(func() yamldoc.Pos { return d.nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, even in a "+
+		"separate file; to keep {{…}} as it is, write run as one text", i, quote(r.name))
+}
+
 // markNoted records that a warning about part of a command was issued.
 func (r *roleDraft) markNoted(key string) {
 	if r.literal == nil {

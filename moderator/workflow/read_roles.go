@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -377,6 +378,7 @@ func (d *draft) checkWords(r *roleDraft, where string, from answer) {
 	from.word = true
 	for i, item := range r.run.Items {
 		if i < len(r.role.Run) {
+			d.noteIncluded(r, i, item)
 			d.checkTemplate(fmt.Sprintf("run[%d] of role %s, %s", i, quote(r.name), where), r.role.Run[i], item, from)
 		}
 	}
@@ -419,6 +421,28 @@ func (d *draft) checkSchema(r *roleDraft) {
 		}
 		at, remedy := d.inSchema(r.yaml, p.Path)
 		d.add(at, remedy, "the schema of %s: %s", quote(r.name), p)
+	}
+	d.noteDefaults(r)
+}
+
+// noteDefaults warns about a default that doesn't match its schema and is therefore never used.
+func (d *draft) noteDefaults(r *roleDraft) {
+	schema, _ := r.schema.(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		p, _ := properties[name].(map[string]any)
+		fallback, has := p["default"]
+		if !has {
+			continue
+		}
+		if compiled, err := jsonschema.Compile(p); err == nil {
+			if problems, err := compiled.Validate(context.Background(), fallback); err == nil && len(problems) > 0 {
+				at, _ := d.inSchema(r.yaml, "/properties/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/default")
+				d.note(func() yamldoc.Pos { return at }, "the default of %s of %s does not match its schema and "+
+					"is never used",
+					quote(name), quote(r.name))
+			}
+		}
 	}
 }
 

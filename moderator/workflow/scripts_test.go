@@ -78,6 +78,16 @@ func TestProblemsOfScripts(t *testing.T) {
 	}
 }
 
+// A default that doesn't match its schema causes a notice.
+func TestADefaultThatDoesNotFitIsNoted(t *testing.T) {
+	t.Parallel()
+	for fallback, noted := range map[string]bool{"2": false, "two": true} {
+		def, err := parse(replaceOnce(scripted, "answer: { why: string }", "schema: { type: object, required: [why], properties: { why: { type: string }, n: { type: integer, default: "+fallback+" } } }"))
+		require.NoError(t, err)
+		require.Equal(t, noted, len(def.Notices) == 1, "%s", def.Notices)
+	}
+}
+
 // Template-like text in an included script, and a variable that affects programs and is set by an answer,
 // cause notices.
 func TestNotesOfScripts(t *testing.T) {

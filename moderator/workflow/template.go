@@ -28,6 +28,7 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	}
 	source.fixed = true
 	e.edge.Location = d.checkOriginal("location"+where, e.edge.Location, e.location, source)
+	d.noteForeign("prompt"+where, e.edge.Prompt, e.prompt)
 }
 
 // instructed reports whether the role needs a prompt, because an agent or a person reads it.
