@@ -232,7 +232,7 @@ func (d *disk) Extend(path string, data []byte, most int64) error {
 		info, err := f.Stat()
 		switch {
 		case err != nil:
-		case hasOtherNames(info):
+		case HasOtherNames(info):
 			err = errors.New("it has several names")
 		case info.Size()+int64(len(data)) > most:
 			err = &safeopen.TooBigError{Path: path, Max: most}

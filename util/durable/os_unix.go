@@ -163,8 +163,8 @@ func FreeSpace(path string) (uint64, error) {
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }
 
-// hasOtherNames reports whether a file has other hard links.
-func hasOtherNames(info fs.FileInfo) bool {
+// HasOtherNames reports whether a file has other hard links.
+func HasOtherNames(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Nlink > 1
 }

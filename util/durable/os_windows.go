@@ -147,5 +147,5 @@ func FreeSpace(path string) (uint64, error) {
 	return free, windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
 }
 
-// hasOtherNames always reports false, because the answer would take another system call.
-func hasOtherNames(fs.FileInfo) bool { return false }
+// HasOtherNames always reports false, because the answer would take another system call.
+func HasOtherNames(fs.FileInfo) bool { return false }

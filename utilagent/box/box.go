@@ -114,6 +114,7 @@ type builder struct {
 	homes   []string // hidden home directories
 	state   string
 	configs []gitCopy
+	running []gitCopy // of commands that have not ended
 }
 
 func (b *builder) add(m plan.Mount) { b.mounts[m.Path] = m }
@@ -215,7 +216,7 @@ func (b *builder) build(r Request, run *Run) error {
 	if err != nil {
 		return err
 	}
-	b.state = run.dir
+	b.state, b.running = run.dir, run.running
 	for _, home := range r.homes() {
 		b.showHome(home)
 	}
@@ -236,6 +237,9 @@ func (b *builder) build(r Request, run *Run) error {
 	}
 	if r.ReadOnly {
 		b.add(plan.Mount{Path: r.Workspace, Kind: plan.Show})
+		for _, dir := range r.gitDirs() {
+			run.state.Settled = append(run.state.Settled, filepath.Join(dir, "config"))
+		}
 	} else if err := b.git(r, found.Repositories); err != nil {
 		return fmt.Errorf("protect git's files: %w", err)
 	}

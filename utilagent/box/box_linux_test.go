@@ -145,6 +145,23 @@ func TestRun(t *testing.T) {
 			before: func(s *space) { s.shell("mkdir -p s/hooks; rm -rf .git/hooks; ln -s ../s/hooks .git/hooks") },
 			script: `mv s s2; mkdir -p s/hooks; echo x >s/hooks/pre-commit; rm .git/hooks; true`, said: 1, after: "ls s; readlink .git/hooks", outside: "uwf-new-hooks\n../s/hooks\n",
 		},
+		"no settings": {
+			before: func(s *space) { s.shell("rm .git/config") }, script: `printf '[core]\n\tfsmonitor = evil\n' >.git/config`,
+			said: 1, after: "git config core.fsmonitor || echo none", outside: "none\n",
+		},
+		"settings of a nested repository": {
+			before: func(s *space) { s.shell("git init -q sub") }, script: `cd sub; git config user.name me; git config core.fsmonitor evil`,
+			said: 2, after: "git -C sub config --get-regexp '^(user.name|core.fsmonitor)'", outside: "user.name me\n",
+		},
+		"a repository elsewhere in place of one": {
+			before: func(s *space) { s.shell("git init -q sub; git init -q ../other; git -C ../other config user.name me") },
+			script: `git -C sub config remote.x.url https://x.example/x; mv sub sub2; ln -s ../other sub`,
+			said:   1, after: "git -C ../other config --get-regexp '^(user|remote)'", outside: "user.name me\n",
+		},
+		"settings with another name": {
+			before: func(s *space) { s.shell("cp -al .git ../copy") }, script: `git config user.name me`,
+			said: 1, after: "git config user.name; git config -f ../copy/config user.name || echo none", outside: "me\nnone\n",
+		},
 		"a false repository": {
 			before: func(s *space) {
 				s.shell("mkdir d; echo ref: refs/heads/x >d/HEAD; mkfifo d/objects d/refs; mkdir e; cp .git/HEAD e; ln -s ../.git/objects ../.git/refs e; ln -s /etc e/hooks; mkdir -p f/config f/objects f/refs; touch f/HEAD")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,7 @@ type Run struct {
 	planned func() error
 	// pointed lists the paths in the workspace that git obeys because something points to them.
 	pointed []string
+	running []gitCopy // of the runs that had not ended when this one began
 }
 
 // state is the information needed to clean up after a run.
@@ -45,14 +47,19 @@ type state struct {
 	Writable  []string // paths that the user made writable
 	Environ   []string // environment for git
 	Configs   []gitCopy
+	Settled   []string        // configs that the program cannot change
 	Kept      *putback.Before // nil if nothing had to be kept
 }
 
 // gitCopy is a git config and its copy that the program can write.
 type gitCopy struct {
-	Config, Copy string
-	Base         []byte // content of both at the start
-	Born         string // identity of Config at the start
+	Config string // as git opens it
+	Real   string // Config without links
+	Dir    string // identity of the directory of Real at the start
+	Copy   string
+	Base   []byte // content of Config and Copy at the start
+	Born   string // identity of Config at the start
+	Perm   fs.FileMode
 }
 
 // File names in a run's directory.
@@ -213,14 +220,13 @@ func (run *Run) End(ctx context.Context) (messages []string, err error) {
 			messages = append(messages, text)
 		}
 	}
+	settled := run.state.Settled
 	for _, c := range run.state.Configs {
-		m := gitconfig.Merging{Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Environ: run.state.Environ}
-		if born(c.Config) != c.Born {
-			more, err := m.Restore(ctx)
-			messages, errs = append(messages, more...), append(errs, err)
-		}
-		more, err := gitconfig.Merge(ctx, m)
+		done, more, err := run.settle(ctx, c)
 		messages, errs = append(messages, more...), append(errs, err)
+		if done {
+			settled = append(settled, c.Config)
+		}
 	}
 	var held func(string) bool
 	if kept := run.state.Kept; kept != nil {
@@ -228,7 +234,7 @@ func (run *Run) End(ctx context.Context) (messages []string, err error) {
 		more, err := kept.End(ctx, allowed(run.state.Workspace, run.state.Writable), run.merge)
 		messages, errs = append(messages, more...), append(errs, err)
 	}
-	changed, err := run.check.End(held)
+	changed, err := run.check.End(held, settled...)
 	errs = append(errs, err)
 	if text := changed.String(); text != "" {
 		messages = append(messages, text)
@@ -237,6 +243,37 @@ func (run *Run) End(ctx context.Context) (messages []string, err error) {
 		return messages, errors.Join(err, run.lock.Unlock()) // the next run tries again
 	}
 	return messages, run.remove()
+}
+
+// settle merges the changes to a git config, unless its directory was moved. If done, the config contains no other
+// changes of the command.
+func (run *Run) settle(ctx context.Context, c gitCopy) (done bool, messages []string, err error) {
+	root, err := os.OpenRoot(filepath.Dir(c.Real))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	info, err := root.Stat(".")
+	replaced := born(c.Config) != c.Born
+	if err != nil || inode(info) != c.Dir || replaced && c.Real != c.Config {
+		return false, nil, err
+	}
+	m := gitconfig.Merging{
+		Root: root, Name: filepath.Base(c.Real), Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Environ: run.state.Environ,
+	}
+	if replaced {
+		if info.Mode().Perm()&0o700 != 0o700 {
+			_ = root.Chmod(".", info.Mode().Perm()|0o700) // the command removed permissions
+		}
+		if messages, err = m.Restore(ctx, c.Perm); err != nil {
+			return false, messages, err
+		}
+	}
+	more, err := gitconfig.Merge(ctx, m)
+	return true, append(messages, more...), err
 }
 
 // Recover cleans up runs in the state directories whose processes were killed.
@@ -369,6 +406,7 @@ func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 			return nil, err
 		}
 		run.check.Since(other.check)
+		run.running = append(run.running, other.state.Configs...)
 		if other.state.Kept != nil {
 			kept = append(kept, other.state.Kept)
 		}
@@ -377,7 +415,7 @@ func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 }
 
 // merge applies the permitted changes to a git config.
-func (run *Run) merge(ctx context.Context, config string, base, left []byte) ([]string, error) {
-	m := gitconfig.Merging{Config: config, Base: base, Dir: run.state.Workspace, Environ: run.state.Environ}
+func (run *Run) merge(ctx context.Context, dir *os.Root, base, left []byte) ([]string, error) {
+	m := gitconfig.Merging{Root: dir, Name: "config", Base: base, Dir: run.state.Workspace, Environ: run.state.Environ}
 	return m.Text(ctx, left)
 }

@@ -185,6 +185,14 @@ func (b *builder) ownConfig(path string) error {
 	if err != nil {
 		return err
 	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
 	n := strconv.Itoa(len(b.configs))
 	dir := filepath.Join(b.state, "git"+n)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -194,7 +202,13 @@ func (b *builder) ownConfig(path string) error {
 	if err := os.WriteFile(copied, text, 0o600); err != nil {
 		return err
 	}
-	b.configs = append(b.configs, gitCopy{Config: path, Copy: copied, Base: text, Born: born(path)})
+	c := gitCopy{Config: path, Real: real, Dir: identity(filepath.Dir(real)), Perm: info.Mode().Perm(), Copy: copied, Base: text, Born: born(path)}
+	for _, other := range b.running {
+		if other.Config == path && other.Dir == c.Dir && other.Born != c.Born { // its command may have written what is there
+			c.Base, c.Born, c.Perm = other.Base, other.Born, other.Perm
+		}
+	}
+	b.configs = append(b.configs, c)
 	inside := configs + "/git" + n
 	b.add(plan.Mount{Path: inside, Kind: plan.Write, From: dir})
 	b.add(plan.Mount{Path: path, Kind: plan.Link, From: inside + "/config"})

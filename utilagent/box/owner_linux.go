@@ -2,6 +2,7 @@ package box
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -16,6 +17,10 @@ func identity(path string) string {
 	if err != nil {
 		return ""
 	}
+	return inode(info)
+}
+
+func inode(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return ""

@@ -2,9 +2,15 @@
 
 package box
 
-import "github.com/united-workforce/uwf/util/proc"
+import (
+	"io/fs"
+
+	"github.com/united-workforce/uwf/util/proc"
+)
 
 func identity(string) string { return "" }
+
+func inode(fs.FileInfo) string { return "" }
 
 func born(string) string { return "" }
 

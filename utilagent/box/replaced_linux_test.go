@@ -2,11 +2,11 @@ package box_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,16 +16,28 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
-// A mount over a file ends when a program outside replaces the file. What the command changes then is undone, and
-// uwf's own merges don't replace a config.
+// A mount over a file or directory ends when a program outside replaces it. What the command changes then is undone,
+// and uwf's own merges don't replace a config.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	const evil = "printf '[core]\\n\\tfsmonitor = evil\\n' >>.git/config; echo evil >.mcp.json; true"
-	for name, c := range map[string]struct{ outside, settings, mcp, then string }{
+	const mine, kept, old = "git config user.name me; printf new >x; mv x .mcp.json", "user.name me\n", "user.name old\n"
+	for name, c := range map[string]struct{ outside, inside, settings, mcp string }{
+		"a link":         {outside: mine, inside: "mv .git/config x; ln -s ../x .git/config", settings: old},
+		"a broken link":  {outside: mine, inside: "ln -sf /tmp/x .git/config", settings: old},
+		"a directory":    {outside: mine, inside: "rm .git/config; mkdir .git/config", settings: old},
+		"nothing":        {outside: mine, inside: "rm .git/config", settings: old},
+		"a large file":   {outside: mine, inside: "seq 300000 | sed s/^/#/ >>.git/config", settings: old},
+		"a closed file":  {outside: mine, inside: "chmod 444 .git/config", settings: kept},
+		"a closed place": {outside: mine, inside: "chmod 500 .git", settings: kept},
+		"a lock":         {outside: mine, inside: "touch .git/config.lock", settings: kept},
+		"another name":   {outside: mine, inside: "ln .git/config .git/other", settings: kept},
+		"hooks":          {outside: "mv .git/hooks x; mkdir .git/hooks", inside: "echo evil >.git/hooks/pre-commit", mcp: "{}\n"},
+		"objects": {
+			outside: "mv .git/objects/info x; mkdir .git/objects/info", inside: "echo /evil >.git/objects/info/alternates", mcp: "{}\n",
+		},
 		"by a merge":     {outside: "merge", settings: "", mcp: "{}\n"},
-		"by their owner": {outside: "git config user.name me; printf new >x; mv x .mcp.json", settings: "user.name me\n"},
-		"and removed":    {outside: "git config branch.b.merge refs/heads/c", settings: "user.name old\n", mcp: "{}\n", then: "rm .git/config"},
-		"and linked":     {outside: "git config branch.b.merge refs/heads/c", settings: "user.name old\n", mcp: "{}\n", then: "ln -sf /tmp/x .git/config"},
+		"by their owner": {outside: mine, settings: kept},
 		"twice": {
 			outside:  "for i in 1 2; do git config branch.b.merge refs/heads/$i; cp .mcp.json x; mv x .mcp.json; done",
 			settings: "branch.b.merge refs/heads/2\n",
@@ -35,7 +47,7 @@ func TestReplaced(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
 			s.write("src/work/.mcp.json", "{}\n")
-			if c.then != "" {
+			if c.settings == old {
 				s.git("config", "user.name", "old")
 			}
 			exe, err := os.Executable()
@@ -45,7 +57,7 @@ func TestReplaced(t *testing.T) {
 			read, out, err := os.Pipe()
 			require.NoError(t, err)
 			cmd, run, err := s.request.Prepare(exe, proc.Command{
-				Path: "/bin/sh", Args: []string{"-c", "echo; read go; " + cmp.Or(c.then, evil)}, Dir: s.work, Env: s.env(), Stdin: in, Stdout: out,
+				Path: "/bin/sh", Args: []string{"-c", "echo; read go; " + evil + "; " + c.inside}, Dir: s.work, Env: s.env(), Stdin: in, Stdout: out,
 			})
 			require.NoError(t, err)
 			child, err := proc.Start(cmd)
@@ -70,7 +82,11 @@ func TestReplaced(t *testing.T) {
 			require.NoError(t, err)
 			_, err = run.End(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, c.settings, s.git("config", "--local", "--get-regexp", "^(core.fsmonitor|user|branch)"))
+			_, _, _ = s.run("exec 2>/dev/null; " + strings.ReplaceAll(evil, "config", "other"))
+			require.Equal(t, c.settings, s.shell("git config --local --get-regexp '^(core.fsmonitor|user|branch)' || true"))
+			for _, name := range []string{"hooks/pre-commit", "objects/info/alternates"} {
+				require.NoFileExists(t, filepath.Join(s.work, ".git", name))
+			}
 			text, err := os.ReadFile(filepath.Join(s.work, ".mcp.json"))
 			if c.mcp == "" {
 				require.ErrorIs(t, err, os.ErrNotExist, "it was renamed")

@@ -277,6 +277,7 @@ type end struct {
 	*look
 	was     *Before
 	held    func(path string) bool
+	settled []string
 	changes Changes
 	moved   map[string]bool
 	now     map[string]*repo
@@ -284,11 +285,13 @@ type end struct {
 }
 
 // End disarms new files. Call it when no process of the command is running. held reports whether the
-// protected files at a path are unchanged; nil means those of the workspace's own git directories are, while
-// the directories are the same.
-func (b *Before) End(held func(path string) bool) (Changes, error) { return b.end(held, maxNew) }
+// protected files at a path are unchanged; nil means that mounts protected them: hooks of the workspace's own git
+// directories, while these are the same. settled lists the git configs without other changes than permitted ones.
+func (b *Before) End(held func(path string) bool, settled ...string) (Changes, error) {
+	return b.end(held, maxNew, settled...)
+}
 
-func (b *Before) end(held func(string) bool, most int) (Changes, error) {
+func (b *Before) end(held func(string) bool, most int, settled ...string) (Changes, error) {
 	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 			_ = os.Chmod(at, info.Mode().Perm()|0o700) // the command removed permissions
@@ -300,7 +303,7 @@ func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 	}
 	defer l.close()
 	l.opens = true
-	e := &end{look: l, was: b, held: held, moved: map[string]bool{}}
+	e := &end{look: l, was: b, held: held, settled: settled, moved: map[string]bool{}}
 	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
 	e.pointersOut()
 	e.linksOut()
@@ -531,8 +534,7 @@ func (e *end) repositoriesNow() {
 	}
 }
 
-// disarm renames settings that have changed. In the workspace's own git directory, config and hooks were
-// protected.
+// disarm renames settings that have changed, unless they were protected.
 func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 	at := filepath.Join(s.dir, filepath.FromSlash(name))
 	if e.allowed(at) {
@@ -544,9 +546,12 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 			return
 		}
 	}
+	restored := e.held != nil && own
 	for _, entry := range armed() {
 		full := join(name, entry)
-		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || own && (entry == "config" || entry == "hooks") || e.allowed(filepath.Join(at, entry)) {
+		safe := slices.Contains(e.settled, filepath.Join(at, entry)) || restored && (entry == "config" || entry == "hooks") ||
+			own && entry == "hooks" && now.Mounted[entry].same(was.Mounted[entry])
+		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || safe || e.allowed(filepath.Join(at, entry)) {
 			continue
 		}
 		if text, err := safeopen.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
@@ -554,6 +559,12 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 			continue // as git writes it
 		}
 		e.aside(s, full, &e.changes.Disarmed)
+	}
+	for entry, st := range was.Mounted {
+		now := now.Mounted[entry]
+		if own && !restored && entry != "hooks" && now.Ino != 0 && !now.same(st) && !e.allowed(filepath.Join(at, entry)) {
+			e.aside(s, join(name, entry), &e.changes.Disarmed)
+		}
 	}
 }
 
@@ -592,7 +603,7 @@ func (e *end) plans(s *space, name string, was *repo) {
 	}
 }
 
-// Replace atomically replaces the content of a file.
+// Replace atomically replaces the content of a file. Root gives it to the owner of its directory.
 func Replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
 	temp := name + "." + rand.Text()
 	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -600,6 +611,7 @@ func Replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
 		return err
 	}
 	_, err = f.Write(text)
+	give(f, root, path.Dir(name))
 	if err = errors.Join(err, f.Chmod(perm), f.Close()); err == nil {
 		err = root.Rename(temp, name)
 	}

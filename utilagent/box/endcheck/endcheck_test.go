@@ -47,12 +47,12 @@ func newRepository(t *testing.T) Options {
 }
 
 // check runs a script between Begin and End.
-func check(t *testing.T, o Options, script string) Changes {
+func check(t *testing.T, o Options, script string, settled ...string) Changes {
 	t.Helper()
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, script)
-	c, err := b.End(nil)
+	c, err := b.End(nil, settled...)
 	require.NoError(t, err)
 	return c
 }
@@ -288,12 +288,15 @@ func TestALinkedWorktree(t *testing.T) {
 	require.Empty(t, check(t, o, "git commit -q --allow-empty -m x; git checkout -q -b y; git -C ../r worktree add -q ../third").String())
 	c := check(t, o, `git update-index --assume-unchanged f; cd ../r/.git; echo x > commondir; git config -f worktrees/tree/config.worktree a.b c; git config -f worktrees/other/config.worktree a.b c; mkdir worktrees/tree/hooks; touch worktrees/tree/hooks/x`)
 	require.Equal(t, Changes{
-		Disarmed: []string{filepath.Join(common, "commondir"), filepath.Join(common, "worktrees/other/config.worktree"), filepath.Join(own, "config.worktree")},
-		Hiding:   []string{"f (assume-unchanged)"},
+		Disarmed: []string{
+			filepath.Join(common, "commondir"), filepath.Join(common, "worktrees/other/config.worktree"),
+			filepath.Join(own, "config.worktree"), filepath.Join(own, "hooks"),
+		},
+		Hiding: []string{"f (assume-unchanged)"},
 	}, c)
 	// Other processes create worktrees concurrently; sparse ones have a config.
 	const sparse = `git -C ../r sparse-checkout init --cone; git -C ../r config extensions.worktreeConfig true; git -C ../r worktree add -q ../sparse; `
-	require.Empty(t, check(t, o, sparse+`git -C ../sparse sparse-checkout set x; git init -q ../m; mkdir -p ../r/.git/worktrees/sparse/modules; mv ../m/.git ../r/.git/worktrees/sparse/modules/m`).String())
+	require.Empty(t, check(t, o, sparse+`git -C ../sparse sparse-checkout set x; git init -q ../m; mkdir -p ../r/.git/worktrees/sparse/modules; mv ../m/.git ../r/.git/worktrees/sparse/modules/m`, filepath.Join(common, "config")).String())
 	require.FileExists(t, filepath.Join(common, "worktrees/sparse/modules/m/config"))
 	require.Empty(t, check(t, o, `mkdir ../r/.git/worktrees/later; cd ../r/.git/worktrees/later; echo x > HEAD; echo ../.. > commondir; git config -f config.worktree core.fsmonitor id`).String())
 	require.Equal(t, []string{filepath.Join(common, "worktrees/later/config.worktree")}, check(t, o, "mkdir t; echo gitdir: "+common+"/worktrees/later > t/.git").Disarmed, "it is in use only now")

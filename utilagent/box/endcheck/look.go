@@ -287,10 +287,11 @@ var sparse = lazyregexp.New(`^(\[(core|index)\]\n|\t(sparseCheckout|sparseChecko
 
 // repo describes a git directory.
 type repo struct {
-	Armed  map[string]string // fingerprint of each name; "" if absent
-	Runs   map[string]bool   // lines of unfinished plans that start programs
-	Source string            // fingerprint of the files that determine Passed
-	Passed map[string]bool   // files whose changes git ignores, and objects that git replaces
+	Armed   map[string]string // fingerprint of each name; "" if absent
+	Mounted map[string]stamp  // directories over which there are mounts, until another program replaces them
+	Runs    map[string]bool   // lines of unfinished plans that start programs
+	Source  string            // fingerprint of the files that determine Passed
+	Passed  map[string]bool   // files whose changes git ignores, and objects that git replaces
 }
 
 // tops returns the stamps of the workspace's git directories.
@@ -451,6 +452,12 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	indexed := at == tree || at == to
 	if !indexed && !l.own(at) {
 		return r
+	}
+	r.Mounted = map[string]stamp{}
+	for _, entry := range []string{"hooks", "info", "objects/info"} {
+		if st, err := bornOf(s.top, join(name, entry)); err == nil {
+			r.Mounted[entry] = st
+		}
 	}
 	for _, file := range []string{"index", "refs/replace", "packed-refs"} {
 		st, _ := stampOf(s.top, join(name, file))

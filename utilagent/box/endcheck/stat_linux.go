@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +41,15 @@ func renameIn(from *os.File, name string, to *os.File, as string) error {
 		err = unix.Renameat(int(from.Fd()), name, int(to.Fd()), as)
 	}
 	return err
+}
+
+// give makes the owner of a directory own a new file that root made.
+func give(f *os.File, root *os.Root, dir string) {
+	if info, err := root.Stat(dir); err == nil && os.Geteuid() == 0 {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(st.Uid), int(st.Gid))
+		}
+	}
 }
 
 // fileClock returns the time that a file system would assign to a change made now.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -17,10 +18,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 )
 
 // Bounds on input and output that a command controls.
@@ -32,51 +35,64 @@ const (
 
 // Merging describes one merge. Paths are absolute.
 type Merging struct {
-	Config, Copy string
-	Base         []byte // content of Config when the command began
-	Dir          string // top of the work tree; git is not searched for there
-	Environ      []string
+	Root    *os.Root // the directory of the config: a path could lead elsewhere by now
+	Name    string   // of the config in Root
+	Copy    string
+	Base    []byte // content of the config when the command began
+	Dir     string // top of the work tree; git is not searched for there
+	Environ []string
 }
 
 // settings maps each key, such as "remote.origin.url", to its values.
 type settings map[string][]string
 
-// Merge writes the permitted changes in Copy to Config. It returns messages about changes that a person must
+// Merge writes the permitted changes in Copy to the config. It returns messages about changes that a person must
 // know; each completes a line that starts with "a command". Without changes it starts no process.
 func Merge(ctx context.Context, m Merging) (messages []string, err error) {
 	text, err := safeopen.ReadFile(m.Copy, maxConfig, safeopen.NoFollow)
 	if err != nil {
-		return []string{"left an unreadable git config; its settings were discarded"}, nil
+		return []string{unreadable}, nil
 	}
 	return m.Text(ctx, text)
 }
+
+const unreadable = "left an unreadable git config; its settings were discarded"
 
 // Text is like [Merge] but takes the text of the copy.
 func (m Merging) Text(ctx context.Context, text []byte) (messages []string, err error) {
 	if bytes.Equal(text, m.Base) {
 		return nil, nil
 	}
-	base, err := m.read(ctx, m.Base)
-	if err != nil {
-		return nil, fmt.Errorf("read the git config as it was: %w", err)
-	}
-	changed, err := m.read(ctx, text)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return []string{"left an invalid git config; its settings were discarded"}, nil
-	}
-	c := newChoice(base, changed)
-	if len(c.wanted) > maxChanges {
-		return []string{fmt.Sprintf("changed %d git settings; they were discarded", len(c.wanted))}, nil
+	c, messages, err := m.choose(ctx, text)
+	if c == nil || err != nil {
+		return messages, err
 	}
 	if len(c.wanted) > 0 {
-		if c, err = m.write(ctx, base, changed); err != nil {
-			return nil, fmt.Errorf("merge settings into %s: %w", m.Config, err)
+		if c, err = m.write(ctx, c.base, c.changed); err != nil {
+			return nil, fmt.Errorf("merge settings into %s: %w", filepath.Join(m.Root.Name(), m.Name), err)
 		}
 	}
 	return c.reports(), nil
+}
+
+// choose decides which of a text's changes to merge. For a text without any, the choice is nil.
+func (m Merging) choose(ctx context.Context, text []byte) (_ *choice, messages []string, err error) {
+	base, err := m.read(ctx, m.Base)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the git config as it was: %w", err)
+	}
+	changed, err := m.read(ctx, text)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, []string{"left an invalid git config; its settings were discarded"}, nil
+	}
+	c := newChoice(base, changed)
+	if len(c.wanted) > maxChanges {
+		return nil, []string{fmt.Sprintf("changed %d git settings; they were discarded", len(c.wanted))}, nil
+	}
+	return c, nil, nil
 }
 
 // read parses a config with git's own rules.
@@ -98,12 +114,8 @@ func (m Merging) read(ctx context.Context, text []byte) (settings, error) {
 
 // write applies the changes to the config as it is now, so that concurrent changes are kept.
 func (m Merging) write(ctx context.Context, base, changed settings) (*choice, error) {
-	config, err := filepath.EvalSymlinks(m.Config)
-	if err != nil {
-		return nil, err
-	}
 	for {
-		text, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
+		text, err := safeopen.ReadFileIn(m.Root, m.Name, maxConfig)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +128,7 @@ func (m Merging) write(ctx context.Context, base, changed settings) (*choice, er
 		if err != nil {
 			return nil, err
 		}
-		if done, err := put(ctx, config, text, edited); done || err != nil {
+		if done, err := m.put(ctx, text, edited); done || err != nil {
 			return c, err
 		}
 	}
@@ -141,38 +153,62 @@ func (m Merging) edit(ctx context.Context, text []byte, edits [][]string) ([]byt
 	return os.ReadFile(file)
 }
 
-// put changes the text of a config, under git's own lock, unless it is no longer old. It writes to the file itself:
+// put changes the text of the config, under git's own lock, unless it is no longer old. It writes to the file itself:
 // a new file in its place would remove the mounts over it, which protect it from commands that are still running.
-func put(ctx context.Context, config string, old, text []byte) (done bool, err error) {
-	unlock, err := lock(ctx, config+".lock")
+func (m Merging) put(ctx context.Context, old, text []byte) (done bool, err error) {
+	unlock, err := m.lock(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	now, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
+	now, err := safeopen.ReadFileIn(m.Root, m.Name, maxConfig)
 	if err != nil || !bytes.Equal(now, old) {
 		return false, err
 	}
 	if bytes.Equal(text, old) {
 		return true, nil
 	}
-	f, err := safeopen.OpenFile(config, os.O_WRONLY, 0, safeopen.NoFollow)
+	f, err := m.Root.OpenFile(m.Name, os.O_RDWR, 0) // a pipe wouldn't block
 	if err != nil {
 		return false, err
 	}
-	padding := bytes.Repeat([]byte("\n"), max(0, len(old)-len(text))) // a reader sees a valid config at any time
-	_, err = f.WriteAt(slices.Concat(text, padding), 0)
-	return true, errors.Join(err, f.Truncate(int64(len(text))), f.Close())
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case durable.HasOtherNames(info): // it may be the config of a copied repository
+		err = endcheck.Replace(m.Root, m.Name, text, info.Mode().Perm())
+	default:
+		err = overwrite(f, old, text)
+	}
+	return true, errors.Join(err, f.Close())
 }
 
-// lock creates git's lock on a file, after another git that holds it has ended.
-func lock(ctx context.Context, path string) (unlock func() error, err error) {
+// overwrite changes the text of a file from old. A reader sees a valid config at any time, and nothing changes if the
+// disk is full.
+func overwrite(f *os.File, old, text []byte) error {
+	size := int64(len(old))
+	_, err := f.WriteAt(lineFeeds(len(text)-len(old)), size)
+	if err == nil {
+		_, err = f.WriteAt(slices.Concat(text, lineFeeds(len(old)-len(text))), 0)
+	}
+	if err == nil {
+		return f.Truncate(int64(len(text)))
+	}
+	_, failed := f.WriteAt(old, 0)
+	return errors.Join(err, failed, f.Truncate(size))
+}
+
+func lineFeeds(n int) []byte { return bytes.Repeat([]byte("\n"), max(0, n)) }
+
+// lock creates git's lock on the config, after another git that holds it has ended.
+func (m Merging) lock(ctx context.Context) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
+	name := m.Name + ".lock"
 	for {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := m.Root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
-			return func() error { return os.Remove(path) }, f.Close()
+			return func() error { return m.Root.Remove(name) }, f.Close()
 		}
 		select {
 		case <-ctx.Done():
@@ -183,22 +219,34 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 }
 
 // Restore undoes the changes in a config that another program replaced while the command was running, except the
-// permitted ones. The mount that protected it was removed then, so the command may have changed it as well.
-func (m Merging) Restore(ctx context.Context) (messages []string, err error) {
-	left, err := safeopen.ReadFile(m.Config, maxConfig, safeopen.NoFollow)
+// permitted ones. The mount that protected it was removed then, so the command may have changed it as well, put
+// anything in its place, given it other names, or left a lock.
+func (m Merging) Restore(ctx context.Context, perm fs.FileMode) (messages []string, err error) {
+	if unlock, err := m.lock(ctx); err == nil {
+		defer func() { _ = unlock() }() // the next merge reports it
+	}
+	text, messages, err := m.kept(ctx)
+	if info, missing := m.Root.Lstat(m.Name); missing == nil && info.IsDir() {
+		err = errors.Join(err, endcheck.Aside(m.Root, m.Name))
+	}
+	return messages, errors.Join(err, endcheck.Replace(m.Root, m.Name, text, perm))
+}
+
+// kept returns the config as it was, with the permitted ones of the changes in what is there now.
+func (m Merging) kept(ctx context.Context) (text []byte, messages []string, err error) {
+	left, err := safeopen.ReadFileIn(m.Root, m.Name, maxConfig)
 	if err != nil {
-		if err := os.Rename(m.Config, m.Config+".uwf-new"); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		return []string{"removed git's config; it was restored"}, os.WriteFile(m.Config, m.Base, 0o644)
+		return m.Base, []string{unreadable}, nil
 	}
-	if bytes.Equal(left, m.Base) {
-		return nil, nil
+	c, messages, err := m.choose(ctx, left)
+	if c != nil {
+		text, err = m.edit(ctx, m.Base, c.edits(c.base))
+		messages = c.reports()
 	}
-	if done, err := put(ctx, m.Config, left, m.Base); !done || err != nil {
-		return nil, errors.Join(errors.New("restore "+m.Config), err)
+	if text == nil {
+		text = m.Base
 	}
-	return m.Text(ctx, left)
+	return text, messages, err
 }
 
 // differing returns the sorted keys whose values differ.

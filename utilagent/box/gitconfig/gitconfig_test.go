@@ -32,8 +32,9 @@ func shell(t *testing.T, dir, script string) string {
 
 // boxed is a repository r, and in beside it one with the same config behind a link, as in a box.
 type boxed struct {
-	dir string
-	m   Merging
+	dir    string
+	m      Merging
+	config string
 }
 
 func newBoxed(t *testing.T) boxed {
@@ -43,10 +44,12 @@ func newBoxed(t *testing.T) boxed {
 	shell(t, dir, `cp -a "`+template(t)+`/." .`)
 	base, err := os.ReadFile(filepath.Join(dir, "copy"))
 	require.NoError(t, err)
+	root, err := os.OpenRoot(filepath.Join(dir, "r/.git"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, root.Close()) })
 	return boxed{dir, Merging{
-		Config: filepath.Join(dir, "r/.git/config"), Copy: filepath.Join(dir, "copy"), Base: base,
-		Dir: filepath.Join(dir, "r"), Environ: environ(dir),
-	}}
+		Root: root, Name: "config", Copy: filepath.Join(dir, "copy"), Base: base, Dir: filepath.Join(dir, "r"), Environ: environ(dir),
+	}, filepath.Join(dir, "r/.git/config")}
 }
 
 // made is the repository of all tests, which is made once.
@@ -95,7 +98,7 @@ func (b boxed) merge(t *testing.T, script string) (added, removed, told []string
 			removed = append(removed, line)
 		}
 	}
-	require.NoFileExists(t, b.m.Config+".lock")
+	require.NoFileExists(t, b.config+".lock")
 	return added, removed, told
 }
 
@@ -138,7 +141,7 @@ func TestMerged(t *testing.T) {
 			require.Equal(t, c.added, added)
 			require.Equal(t, c.removed, removed)
 			prosetest.Text(t, strings.Join(told, "\n"))
-			info, err := os.Stat(b.m.Config)
+			info, err := os.Stat(b.config)
 			require.NoError(t, err)
 			require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
 			require.Contains(t, b.settings(t), "core.pager=less")
@@ -199,10 +202,10 @@ func TestNotMerged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBoxed(t)
-			before, err := os.ReadFile(b.m.Config)
+			before, err := os.ReadFile(b.config)
 			require.NoError(t, err)
 			_, _, told := b.merge(t, script)
-			after, err := os.ReadFile(b.m.Config)
+			after, err := os.ReadFile(b.config)
 			require.NoError(t, err)
 			require.Equal(t, string(before), string(after))
 			require.NotEmpty(t, told)
@@ -237,7 +240,7 @@ func TestEqualBytesCostNothing(t *testing.T) {
 	t.Parallel()
 	b := newBoxed(t)
 	b.m.Environ = nil // git would not be found
-	require.NoError(t, os.WriteFile(b.m.Config+".lock", nil, 0o600))
+	require.NoError(t, os.WriteFile(b.config+".lock", nil, 0o600))
 	told, err := Merge(t.Context(), b.m)
 	require.NoError(t, err)
 	require.Empty(t, told)
@@ -254,8 +257,8 @@ func TestALockedConfigIsAnError(t *testing.T) {
 	_, err := Merge(ctx, b.m)
 	require.Error(t, err)
 	require.Equal(t, before, b.settings(t))
-	require.FileExists(t, b.m.Config+".lock", "it is not ours")
-	require.NoError(t, os.Remove(b.m.Config+".lock"))
+	require.FileExists(t, b.config+".lock", "it is not ours")
+	require.NoError(t, os.Remove(b.config+".lock"))
 	_, err = Merge(t.Context(), b.m)
 	require.NoError(t, err)
 	require.Contains(t, b.settings(t), "remote.up.url=https://example.org/up")

@@ -221,9 +221,9 @@ func (b *Before) Kept(at string) bool {
 	return false
 }
 
-// Merge applies the permitted changes to a git config that was restored; left is the text that the command
+// Merge applies the permitted changes to the git config in dir, which was restored; left is the text that the command
 // left.
-type Merge func(ctx context.Context, config string, base, left []byte) (messages []string, err error)
+type Merge func(ctx context.Context, dir *os.Root, base, left []byte) (messages []string, err error)
 
 // End restores changed files, except those that the user explicitly allowed. The messages complete a
 // line that starts with the command's name.
@@ -341,9 +341,13 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	case err != nil:
 		return err
 	case !same && u.Git && path.Base(name) == "config" && was != nil && was.Text != nil && now != nil && now.Text != nil:
-		messages, err := e.merge(e.ctx, filepath.Join(e.space, filepath.FromSlash(name)), was.Text, now.Text)
+		dir, err := e.root.OpenRoot(path.Dir(name))
+		if err != nil {
+			return err
+		}
+		messages, err := e.merge(e.ctx, dir, was.Text, now.Text)
 		e.messages = append(e.messages, messages...)
-		return err
+		return errors.Join(err, dir.Close())
 	case !same:
 		e.undone = append(e.undone, e.shown(name))
 	}
