@@ -241,19 +241,18 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	if err != nil || !t.Ended && chain.Last != nil && (t.Facts.Imported == nil || !e.RunDir(t.ID).Read().Missing) {
 		return err
 	}
-	if err := snapshot.RemoveHalfMade(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
-		cut, err := snapshot.Find(ctx, e.Env, path) // its creation was interrupted
+	switch {
+	case isGone(path):
+	case isGone(e.RunDir(t.ID).File(runfiles.RestoreFile)):
+		return nil
+	default: // its creation was interrupted
+		repo, _, err := e.treeOf(ctx, w, t.ID)
 		if err == nil {
-			err = e.removeUnused(ctx, cut, path, w.Base)
+			err = e.removeUnused(ctx, repo, path, w.Base)
 		}
 		if err != nil {
 			return err
 		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return e.treeAgain(ctx, t, chain)
 }

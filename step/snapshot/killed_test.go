@@ -107,6 +107,7 @@ func TestKilledWorktrees(t *testing.T) {
 	}
 	add(one)
 	w.sh("echo initializing > .git/worktrees/one/locked; printf '%040d\\n' 0 > .git/worktrees/one/HEAD; rm .git/worktrees/one/index; ! git fsck 2> /dev/null")
+	require.NoError(t, w.repo.RemoveWorktree(t.Context(), one, "", ""))
 	add(two)
 	w.sh("git fsck --no-dangling; mkdir .git/worktrees/three; echo initializing > .git/worktrees/three/locked; touch .git/worktrees/three/gitdir; mkdir .git/worktrees/four")
 	require.NoError(t, w.repo.RemoveWorktree(t.Context(), filepath.Join(dir, "three"), "", ""))

@@ -50,12 +50,7 @@ func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) 
 // AddWorktree adds a git worktree at an unused path and a commit, without files: see [Fill]. It also creates
 // branch at the commit, unless it exists or is "".
 func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) error {
-	held, err := lockWorktrees(ctx, r.Common, filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = held.RemoveAndUnlock() }()
-	if err := removeWorktree(r.Common, path); err != nil {
+	if err := removeRecord(r.Common, path); err != nil {
 		return err
 	}
 	g := r.user(ctx)
@@ -75,19 +70,9 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	}
 	g.dir = path
 	if _, err := g.run(ctx, nil, "read-tree", commit); err != nil {
-		return errors.Join(err, r.removeWorktree(ctx, path, "", ""))
+		return errors.Join(err, r.RemoveWorktree(ctx, path, "", ""))
 	}
 	return nil
-}
-
-// RemoveHalfMade removes leftovers of a killed git from worktrees below our directory, which git would report
-// as damage.
-func RemoveHalfMade(ctx context.Context, common, dir string) error {
-	held, err := lockWorktrees(ctx, common, dir)
-	if err != nil {
-		return err
-	}
-	return held.RemoveAndUnlock()
 }
 
 func isGone(path string) bool {
@@ -95,86 +80,29 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// lockWorktrees is like [RemoveHalfMade] and returns a lock that prevents creating worktrees there until it is
-// released.
-func lockWorktrees(ctx context.Context, common, dir string) (*durable.Held, error) {
-	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
-	if err != nil {
-		return nil, err
-	}
-	err = eachWorktree(common, func(root *os.Root, at, path string) error {
-		if path == "" {
-			return nil // the owner is unknown
-		}
-		if _, err := os.Lstat(goneFrom(path)); err == nil && isGone(path) && sameDir(filepath.Dir(path), dir) {
-			return dismiss(root, at)
-		}
-		const begun = "initializing" // git's marker for a worktree being created
-		why, err := safeopen.ReadFileIn(root, filepath.Join(at, "locked"), maxSetting)
-		if err != nil || strings.TrimSpace(string(why)) != begun || !sameDir(filepath.Dir(path), dir) {
-			return nil //nolint:nilerr // it is whole, or not ours
-		}
-		if err := os.Remove(filepath.Join(path, ".git")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		_ = os.Remove(path) // still empty
-		return dismiss(root, at)
-	})
-	if err != nil {
-		return nil, errors.Join(err, held.RemoveAndUnlock())
-	}
-	return held, nil
-}
-
-// eachWorktree calls do for all worktrees known to git, with git's directory for each. path is "" if git was
-// killed before it recorded the worktree's path.
-func eachWorktree(common string, do func(root *os.Root, at, path string) error) error {
+// removeRecord removes git's record of our worktree, even if git was killed while creating it.
+func removeRecord(common, path string) error {
 	root, err := os.OpenRoot(common)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	known, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	at := filepath.Join("worktrees", filepath.Base(path))
+	text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil //nolint:nilerr // unknown
 	}
-	for _, k := range known {
-		at := filepath.Join("worktrees", k.Name())
-		text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			continue // unknown
-		}
-		path := strings.TrimSpace(string(text))
-		if path != "" {
-			path = filepath.Dir(path)
-		}
-		if err := do(root, at, path); err != nil {
-			return err
-		}
+	// Without a path, git was killed before it recorded one.
+	if known := strings.TrimSpace(string(text)); known != "" && !sameDir(filepath.Dir(filepath.Dir(known)), filepath.Dir(path)) {
+		return nil
 	}
-	return nil
-}
-
-// dismiss removes git's record of a worktree, starting with the file that makes it valid.
-func dismiss(root *os.Root, at string) error {
+	// Start with the file that makes the record valid.
 	if err := root.Remove(filepath.Join(at, "gitdir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := root.RemoveAll(at)
+	err = root.RemoveAll(at)
 	_ = root.Remove(filepath.Dir(at)) // as git does: it might be the last one
 	return err
-}
-
-// removeWorktree removes git's record of our worktree, even if git was killed while creating it.
-func removeWorktree(common, path string) error {
-	return eachWorktree(common, func(root *os.Root, at, known string) error {
-		begun := known == "" && filepath.Base(at) == filepath.Base(path)
-		if begun || known != "" && filepath.Base(known) == filepath.Base(path) &&
-			sameDir(filepath.Dir(known), filepath.Dir(path)) {
-			return dismiss(root, at)
-		}
-		return nil
-	})
 }
 
 // sameDir reports whether two paths are equal or refer to the same directory.
@@ -185,17 +113,6 @@ func sameDir(a, b string) bool {
 // RemoveWorktree removes a worktree with its contents and git's record of it, and the branch if it is still
 // at its original commit.
 func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) error {
-	held, err := lockWorktrees(ctx, r.Common, filepath.Dir(path))
-	if errors.Is(err, fs.ErrNotExist) { // no worktrees exist
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.removeWorktree(ctx, path, branch, commit), held.RemoveAndUnlock())
-}
-
-func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) error {
 	g := r.user(ctx)
 	common, err := filepath.EvalSymlinks(r.Common)
 	if err != nil {
@@ -207,7 +124,7 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := removeWorktree(common, path); err != nil {
+	if err := removeRecord(common, path); err != nil {
 		return err
 	}
 	if branch != "" && commit != "" {
@@ -245,7 +162,7 @@ func FinishRemovals(ctx context.Context, dir string) error {
 		record, isWorktree := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
 		if common := filepath.Dir(filepath.Dir(record)); lost == nil && isWorktree && !isGone(common) {
 			if path := filepath.Join(dir, name); isGone(path) { // and not created again
-				err = errors.Join(err, removeWorktree(common, path))
+				err = errors.Join(err, removeRecord(common, path))
 			}
 			unlocked(ctx, common, []string{packedLock})
 		}
