@@ -317,8 +317,10 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	}
 	left := slices.Collect(maps.Keys(contents))
 	for _, sum := range left {
-		if err := os.Remove(loosePath(store, sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return remains, err
+		for _, path := range []string{loosePath(store, sum), filepath.Join(store, "objects", "new", sum[:2], sum[2:])} {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return remains, err
+			}
 		}
 	}
 	if err := sweep(store, common, e.Now().Add(-gitPatience)); err != nil {

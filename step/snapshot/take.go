@@ -96,16 +96,37 @@ func take(ctx context.Context, g git, s Spec) (taken Taken, err error) {
 
 func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.doubtful)+len(v.read) == 0 }
 
-// newObjects returns the directory for the new objects of a thread's snapshot.
-func newObjects(store, thread string) string { return filepath.Join(store, "objects", "new-"+thread) }
+// newObjects returns a directory for the new objects of a snapshot, and a function to call when they have been moved. The
+// directory stays, because file systems are slow to create directories and to fill them. A second snapshot at the same
+// time uses another directory. Files in it were left by a killed process.
+func newObjects(store, thread string) (dir string, release func(), err error) {
+	dir = filepath.Join(store, "objects", "new")
+	held, err := durable.TryLock(filepath.Join(store, "uwf-new.lock"))
+	release = func() { _ = held.Unlock() }
+	if errors.Is(err, durable.ErrLocked) {
+		dir += "-" + thread
+		release, err = func() { _ = os.RemoveAll(dir) }, os.RemoveAll(dir)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "??", "*"))
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	if err = errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
+		release()
+	}
+	return dir, release, err
+}
 
 // add adds the changes to the index and returns the resulting tree, whose new objects are durable.
 func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, error) {
-	apart := newObjects(s.Git, path.Base(s.Ref))
-	defer func() { _ = os.RemoveAll(apart) }()
-	if err := errors.Join(os.RemoveAll(apart), os.Mkdir(apart, 0o700)); err != nil {
+	apart, release, err := newObjects(s.Git, path.Base(s.Ref))
+	if err != nil {
 		return "", err
 	}
+	defer release()
 	g = g.with([][2]string{{"core.fsync", "none"}})
 	objects := filepath.Join(s.Git, "objects")
 	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)

@@ -166,7 +166,7 @@ func (g git) forget(ctx context.Context, store string, gone func(string) bool, d
 
 // removeNew removes the new objects of killed processes, which git doesn't know.
 func removeNew(store string, now time.Time) error {
-	dirs, err := filepath.Glob(newObjects(store, "*"))
+	dirs, err := filepath.Glob(filepath.Join(store, "objects", "new-*"))
 	for _, dir := range dirs {
 		if info, gone := os.Lstat(dir); gone == nil && now.Sub(info.ModTime()) > time.Hour { // longer than patience
 			err = errors.Join(err, os.RemoveAll(dir))
