@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -120,50 +119,25 @@ func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tr
 	if len(asked) == 0 {
 		return sums, nil
 	}
-	out, err := g.run(ctx, []byte(ask.String()), "diff-tree", "-r", "--stdin", "--shortstat", "--no-ext-diff",
+	out, err := g.run(ctx, []byte(ask.String()), "diff-tree", "-r", "--stdin", "--numstat", "--no-ext-diff",
 		"--no-textconv", "--no-renames", "--no-color")
 	if err != nil {
 		return nil, err
 	}
-	for i, line := -1, ""; ; {
-		line, out, _ = cutLine(out)
-		switch {
-		case line == "" && len(out) == 0:
-			return sums, nil
-		case strings.HasPrefix(line, " ") && i >= 0:
-			*sums[asked[i]] = shortstat(line)
-		case line != "":
+	i := -1
+	for entry := range strings.Lines(string(out)) {
+		switch parts := strings.SplitN(entry, "\t", 3); {
+		case len(parts) < 3: // the trees
 			i++
-		}
-		if i == len(asked) {
-			return nil, fmt.Errorf("git diff-tree prints %q", line)
-		}
-	}
-}
-
-func cutLine(text []byte) (line string, rest []byte, ok bool) {
-	first, rest, ok := bytes.Cut(text, []byte{'\n'})
-	return string(first), rest, ok
-}
-
-// shortstat parses " 2 files changed, 3 insertions(+), 1 deletion(-)".
-func shortstat(line string) (sum protocol.FileTotals) {
-	for part := range strings.SplitSeq(line, ",") {
-		words := strings.Fields(part)
-		if len(words) < 2 {
-			continue
-		}
-		n, _ := strconv.Atoi(words[0]) // printed by git
-		switch words[1][0] {
-		case 'f':
-			sum.Files = n
-		case 'i':
-			sum.Added = n
-		case 'd':
-			sum.Removed = n
+		case i < 0 || i == len(asked):
+			return nil, fmt.Errorf("git diff-tree prints %q", entry)
+		default:
+			sum := sums[asked[i]]
+			sum.Files++
+			sum.Added, sum.Removed = sum.Added+max(count(parts[0]), 0), sum.Removed+max(count(parts[1]), 0)
 		}
 	}
-	return sum
+	return sums, nil
 }
 
 // count parses a line count printed by git, which is "-" for a binary file.

@@ -76,15 +76,10 @@ func Others(top string) []string {
 // through a linked one. A .git that points outside its work tree without a reference back, such as that of a
 // submodule, doesn't count. dir must be absolute and without symbolic links.
 func Repository(dir string) (repository string, ok bool) {
-	for {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return own(dir)
-		}
-		if filepath.Dir(dir) == dir {
-			return "", false
-		}
-		dir = filepath.Dir(dir)
+	if top := Top(dir); top != "" {
+		return own(top)
 	}
+	return "", false
 }
 
 // own returns the git directory inside a work tree, or the one it is linked to.
