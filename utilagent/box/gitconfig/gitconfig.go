@@ -200,7 +200,8 @@ func overwrite(f *os.File, old, text []byte) error {
 
 func lineFeeds(n int) []byte { return bytes.Repeat([]byte("\n"), max(0, n)) }
 
-// lock creates git's lock on the config, after another git that holds it has ended.
+// lock creates git's lock on the config, after another git that holds it has ended. It doesn't wait for a lock that was
+// there long before the copy was changed: that was abandoned, and every step would wait for it.
 func (m Merging) lock(ctx context.Context) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -209,6 +210,11 @@ func (m Merging) lock(ctx context.Context) (unlock func() error, err error) {
 		f, err := m.Root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			return func() error { return m.Root.Remove(name) }, f.Close()
+		}
+		held, gone := m.Root.Lstat(name)
+		copied, lost := os.Lstat(m.Copy)
+		if gone == nil && lost == nil && copied.ModTime().Sub(held.ModTime()) > lockPatience {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
