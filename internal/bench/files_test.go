@@ -57,7 +57,7 @@ type keptRepo struct {
 	spec snapshot.Spec
 }
 
-// repository creates a repository with n files of 1.5 KB, 100 per directory, and a commit.
+// repository creates a repository with n files of 1.5 KB, 100 per directory, and a commit, on the disk.
 func (w *world) repository(b testing.TB, n int) *keptRepo {
 	return fixture(w, fmt.Sprint("repository-", n), func() *keptRepo {
 		r := &keptRepo{root: w.path(fmt.Sprint("repository-", n)), env: env.Env{Environ: append(os.Environ(), "HOME="+w.dir)}}
@@ -71,6 +71,7 @@ func (w *world) repository(b testing.TB, n int) *keptRepo {
 		w.git(b, r.root, "add", ".")
 		w.git(b, r.root, "-c", "user.name=u", "-c", "user.email=u", "commit", "-q", "-m", "first")
 		w.git(b, r.root, "status")
+		run(b, exec.CommandContext(b.Context(), "sync")) // the files of a real repository are on the disk
 		return r
 	})
 }
