@@ -62,19 +62,14 @@ func (b *Box) start(c Command) (*Child, error) {
 	boxReport := &report{read, bufio.NewReader(read)}
 	child := &Child{cmd: cmd, release: func() {}, ended: boxReport.ended}
 	c.namespaces, c.Session = b.attributes, true // it has no terminal
-	started := make(chan error, 1)
-	go func() { // takes longer than it works
-		var err error
-		if c.WithParent {
-			child.group, child.release, err = startTied(cmd, c)
-		} else {
-			child.group, err = startInGroup(cmd, c)
-		}
-		started <- err
-	}()
-	content, unplanned := b.Plan()
-	err = <-started
+	if c.WithParent {
+		child.group, child.release, err = startTied(cmd, c)
+	} else {
+		child.group, err = startInGroup(cmd, c)
+	}
 	_ = errors.Join(write.Close(), text.Close())
+	// Not beside the start: until the child's program starts, each page that is written is copied.
+	content, unplanned := b.Plan()
 	if err != nil {
 		_ = read.Close()
 		return nil, &BoxError{Stage: "namespaces", Err: err}

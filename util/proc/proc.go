@@ -429,8 +429,8 @@ type stat struct {
 // sets them up as described by its plan and runs another program; all processes started by that are
 // terminated together with the child.
 type Box struct {
-	// Plan returns what the child reads from descriptor 3. It is called while the child starts. If it fails, nothing is
-	// run, and Start returns its error.
+	// Plan returns what the child reads from descriptor 3. It is called in any case, while the child starts. If it
+	// fails, nothing is run, and Start returns its error.
 	Plan    func() ([]byte, error)
 	Network bool     // with a network namespace as well
 	Owner   *Owner   // user whose files it writes, in addition to its own

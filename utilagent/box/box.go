@@ -224,7 +224,7 @@ func (b *builder) build(r Request, run *Run) error {
 		b.find(path)
 	}
 	for _, path := range system() {
-		if at, err := filepath.EvalSymlinks(path); err == nil && at == path {
+		if isReal(path) {
 			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 		}
 	}

@@ -42,7 +42,7 @@ func (b *builder) find(path string) {
 			b.show(home, rel)
 		}
 	case anyBelow([]string{"/tmp", "/var/tmp", "/run", "/dev/shm"}, path):
-		if real, err := filepath.EvalSymlinks(path); err == nil && real == path && path != "/tmp" {
+		if path != "/tmp" && isReal(path) {
 			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 		}
 	}
@@ -58,7 +58,7 @@ func (b *builder) show(home, name string) {
 			return
 		}
 		if info.Mode()&os.ModeSymlink == 0 {
-			if real, err := filepath.EvalSymlinks(at); err == nil && real == at {
+			if parent := filepath.Dir(at); parent == home || isReal(parent) {
 				b.add(plan.Mount{Path: at, Kind: plan.Show, Missing: true})
 			}
 			return
@@ -94,7 +94,8 @@ const maxLinks = 8
 
 // covered reports whether a path is inside something already shown.
 func (b *builder) covered(path string) bool {
-	for at := path; at != b.homeOf(path) && len(at) > 1; at = filepath.Dir(at) {
+	home := b.homeOf(path)
+	for at := path; at != home && len(at) > 1; at = filepath.Dir(at) {
 		if m, ok := b.mounts[at]; ok && (m.Kind == plan.Show || m.Kind == plan.Write) {
 			return true
 		}
@@ -107,6 +108,12 @@ func system() []string {
 	return []string{
 		"/run/systemd/resolve", "/run/NetworkManager/resolv.conf", "/run/resolvconf", "/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/booted-system",
 	}
+}
+
+// isReal reports whether a path exists and has no symbolic links.
+func isReal(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && real == path
 }
 
 // below reports whether path is dir or inside it.
