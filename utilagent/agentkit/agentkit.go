@@ -247,22 +247,27 @@ type Process struct {
 	Dir            string    // absolute working directory
 	Stdout, Stderr io.Writer // nil discards
 
-	// real means the agent is the running process, with its signals and inherited descriptors.
-	real bool
-	exe  string // "" if the program cannot be started again
+	// system is the running process, if the agent is it, with its signals and inherited descriptors. Only then can it be
+	// started again.
+	system *env.Env
 }
 
 // OS returns the description of the running process. It fails if the process's resource limits are too low to
 // work in.
 func OS() (Process, error) {
 	e, err := env.OS()
-	return Process{Args: e.Args, Environ: e.Environ, Dir: e.Dir, Stdout: e.Stdout, Stderr: e.Stderr, real: true, exe: e.Exe}, err
+	return Process{Args: e.Args, Environ: e.Environ, Dir: e.Dir, Stdout: e.Stdout, Stderr: e.Stderr, system: &e}, err
 }
 
 // env converts p for the packages below, with the system's clock and randomness.
-func (p Process) env() (env.Env, error) {
-	e, err := env.OS()
-	e.Args, e.Environ, e.Dir, e.Exe = p.Args, p.Environ, p.Dir, p.exe
+func (p Process) env() (e env.Env, err error) {
+	if p.system == nil {
+		e, err = env.OS()
+		e.Exe = ""
+	} else {
+		e = *p.system
+	}
+	e.Args, e.Environ, e.Dir = p.Args, p.Environ, p.Dir
 	e.Stdout, e.Stderr = cmp.Or(p.Stdout, io.Discard), cmp.Or(p.Stderr, io.Discard)
 	return e, err
 }

@@ -49,7 +49,7 @@ func Main(ctx context.Context, p Process, o Options) int {
 		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
 		return 1
 	}
-	if p.real {
+	if p.system != nil {
 		proc.GrowStack(false)
 		with := proc.WithSignals
 		if o.Instant {
@@ -71,7 +71,7 @@ func Main(ctx context.Context, p Process, o Options) int {
 		}
 	}
 	inv, err := parse(e.Args, o)
-	inv.process = p.real
+	inv.process = p.system != nil
 	switch {
 	case err != nil:
 		complain(e.Stderr, name, err)
