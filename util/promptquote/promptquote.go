@@ -54,8 +54,8 @@ func Text(name Name, text string) string {
 	const idBytes = 8 // finding a text that contains its own hash is infeasible
 	sum := sha256.Sum256([]byte(text))
 	id := hex.EncodeToString(sum[:idBytes])
-	return "<" + string(name) + " id=" + id + ` note="` + name.note() + ` It ends at the tag with this id.">` + "\n" + text +
-		"\n</" + string(name) + " id=" + id + ">"
+	tag := string(name) + " id=" + id
+	return "<" + tag + ` note="` + name.note() + ` It ends at the tag with this id.">` + "\n" + text + "\n</" + tag + ">"
 }
 
 // Word is [Text] for a text within a line, such as a path. A few plain words are formatted as plain instead.

@@ -69,7 +69,9 @@ type player struct {
 }
 
 func (p *player) options() agentkit.Options {
-	return agentkit.Options{Name: "mock", Usage: usage, ParseArgs: p.parseArgs, Run: p.run, Continue: p.correct, Instant: true}
+	return agentkit.Options{
+		Name: "mock", Usage: usage, ParseArgs: p.parseArgs, Run: p.run, Continue: p.correct, Instant: true,
+	}
 }
 
 // parseArgs loads the scenario.

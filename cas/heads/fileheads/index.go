@@ -104,8 +104,8 @@ func (x *Heads) locked(ctx context.Context, name string, change func() error) (e
 	return change()
 }
 
-// longestWait bounds the time to wait for a lock of the index, as errLongWait says. Changes take milliseconds, so a longer
-// holder is not making progress.
+// longestWait bounds the time to wait for a lock of the index, as errLongWait says. Changes take milliseconds, so a
+// longer holder is not making progress.
 const longestWait = 2 * time.Minute
 
 // errLongWait is the cause of a context in which waiting for a lock timed out.
