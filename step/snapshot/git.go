@@ -324,8 +324,3 @@ func unlocked(ctx context.Context, dir string, locks []string) bool {
 	}
 	return true
 }
-
-// isSum reports whether a text is an object name.
-func isSum(text string) bool {
-	return strings.Trim(text, "0123456789abcdef") == "" && (len(text) == 40 || len(text) == 64)
-}
