@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,11 +82,10 @@ func (r *keptRepo) file(i int) string {
 }
 
 func (r *keptRepo) write(b testing.TB, i, version int) {
-	text := fmt.Appendf(nil, "file %d, version %d\n", i, version)
-	for len(text) < 1500 {
-		text = append(text, text...)
-	}
-	require.NoError(b, os.WriteFile(r.file(i), text, 0o644))
+	line := fmt.Sprintf("file %d, version %d\n", i, version)
+	// Another size: rounds take less than a second, and git reads a file again that kept its size and its second.
+	text := strings.Repeat(line, 100)[:1500+version%100]
+	require.NoError(b, os.WriteFile(r.file(i), []byte(text), 0o644))
 }
 
 func (w *world) git(b testing.TB, dir string, args ...string) {
