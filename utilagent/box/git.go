@@ -204,8 +204,9 @@ func (b *builder) ownConfig(path string) error {
 	}
 	c := gitCopy{Config: path, Real: real, Dir: identity(filepath.Dir(real)), Perm: info.Mode().Perm(), Copy: copied, Base: text, Born: born(path)}
 	for _, other := range b.running {
-		if other.Config == path && other.Dir == c.Dir && other.Born != c.Born { // its command may have written what is there
-			c.Base, c.Born, c.Perm = other.Base, other.Born, other.Perm
+		if other.Config == path && other.Born != c.Born { // its command may have written what is there
+			c = other
+			c.Copy = copied
 		}
 	}
 	b.configs = append(b.configs, c)

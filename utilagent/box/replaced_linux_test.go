@@ -22,7 +22,13 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	const evil = "printf '[core]\\n\\tfsmonitor = evil\\n' >>.git/config; echo evil >.mcp.json; true"
 	const mine, kept, old = "git config user.name me; printf new >x; mv x .mcp.json", "user.name me\n", "user.name old\n"
-	for name, c := range map[string]struct{ outside, inside, settings, mcp string }{
+	for name, c := range map[string]struct {
+		outside, inside, settings, mcp string
+		beside                         bool // another command begins before the first one ends
+	}{
+		"a link beside another command": {
+			outside: mine, inside: "mv .git/config x; ln -s ../x .git/config", settings: kept, beside: true,
+		},
 		"a link":         {outside: mine, inside: "mv .git/config x; ln -s ../x .git/config", settings: old},
 		"a broken link":  {outside: mine, inside: "ln -sf /tmp/x .git/config", settings: old},
 		"a directory":    {outside: mine, inside: "rm .git/config; mkdir .git/config", settings: old},
@@ -80,8 +86,20 @@ func TestReplaced(t *testing.T) {
 			require.NoError(t, err)
 			_, err = child.Wait(context.Background(), time.Second)
 			require.NoError(t, err)
-			_, err = run.End(t.Context())
-			require.NoError(t, err)
+			ends := []*box.Run{run}
+			if c.beside {
+				cmd, second, err := s.request.Prepare(exe, proc.Command{Path: "/bin/true", Dir: s.work, Env: s.env()})
+				require.NoError(t, err)
+				child, err := proc.Start(cmd)
+				require.NoError(t, err)
+				_, err = child.Wait(context.Background(), time.Second)
+				require.NoError(t, err)
+				ends = append(ends, second)
+			}
+			for _, run := range ends {
+				_, err = run.End(t.Context())
+				require.NoError(t, err)
+			}
 			_, _, _ = s.run("exec 2>/dev/null; " + strings.ReplaceAll(evil, "config", "other"))
 			require.Equal(t, c.settings, s.shell("git config --local --get-regexp '^(core.fsmonitor|user|branch)' || true"))
 			for _, name := range []string{"hooks/pre-commit", "objects/info/alternates"} {
