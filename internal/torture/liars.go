@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,7 +58,7 @@ func (s *stage) lied(ctx context.Context, l lie, flood int) error {
 	if err != nil {
 		return err
 	}
-	restore, err := s.keep(l, before)
+	restore, err := s.keep(l)
 	if err != nil {
 		return err
 	}
@@ -127,8 +128,8 @@ func (s *stage) script(ctx context.Context, l lie, before string, flood int) (st
 	}
 	path := s.path("liar.sh")
 	text := "unset " + ledgerVariable + "\n" + // a liar's discarded work does not count as finished
-		fmt.Sprintf("HEAD=%s HEADFILE=%s OTHER=%s COUSIN=%s FLOOD=%d CAS=$OCAS_HOME AGENT=%s\n",
-			before, nodeFile(before), s.promise.heads(s.base)[0], cousin, flood, strings.TrimSuffix(s.agent, " "+agentPart)) +
+		fmt.Sprintf("HEAD=%s OTHER=%s COUSIN=%s FLOOD=%d CAS=$OCAS_HOME AGENT=%s\n",
+			before, s.promise.heads(s.base)[0], cousin, flood, strings.TrimSuffix(s.agent, " "+agentPart)) +
 		fmt.Sprintf("uwf() { %s \"$@\"; }\n", filepath.Join(s.bin, "uwf"))
 	// A shell function does not see the script's arguments.
 	text += "THREAD=$1 ROLE=$2 FLAG=$3 REF=$4\nagent() { " + s.agent + ` "$THREAD" "$ROLE" "$FLAG" "$REF"; }` + "\n"
@@ -151,19 +152,26 @@ func (s *stage) cousin(ctx context.Context) (string, error) {
 	return s.promise.last(fork.Thread), nil
 }
 
-// keep saves the file that a lie breaks; restore restores it.
-func (s *stage) keep(l lie, before string) (restore func() error, err error) {
+// keep saves the files that a lie breaks; restore restores them.
+func (s *stage) keep(l lie) (restore func() error, err error) {
 	if l.breaks == "" {
 		return func() error { return nil }, nil
 	}
-	path := filepath.Join(s.home, strings.Replace(l.breaks, "$HEADFILE", nodeFile(before), 1))
-	whole, err := os.ReadFile(path)
-	return func() error {
-		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-			return err
+	pattern, whole := filepath.Join(s.home, l.breaks), map[string][]byte{}
+	paths, err := filepath.Glob(pattern)
+	for _, path := range paths {
+		if err == nil {
+			whole[path], err = os.ReadFile(path)
 		}
-		return os.WriteFile(path, whole, 0o600)
+	}
+	return func() error {
+		now, err := filepath.Glob(pattern)
+		for _, path := range now {
+			err = errors.Join(err, os.Remove(path))
+		}
+		for path, data := range whole {
+			err = errors.Join(err, os.WriteFile(path, data, 0o600))
+		}
+		return err
 	}, err
 }
-
-func nodeFile(hash string) string { return filepath.Join("nodes", hash[:2], hash+".bin") }
