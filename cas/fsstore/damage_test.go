@@ -91,6 +91,29 @@ func TestATornPutCanBeRepeated(t *testing.T) {
 	}
 }
 
+// Another program cuts off or replaces the content of the segment that an open store has read.
+func TestACutSegment(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, left := range map[string]string{"nothing": "", "a few bytes": "x\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s, n := open(t, dir, fsstore.Options{}), castest.Node(t, cas.XXH3, "a text")
+			require.NoError(t, s.Put(ctx, n))
+			write(t, filepath.Join(dir, "log", "00000001.seg"), left)
+			_, err := s.Get(ctx, n.Hash)
+			require.ErrorIs(t, err, cas.ErrNotFound)
+			require.NoError(t, s.Commit(ctx, n))
+			for _, s := range []*fsstore.Store{s, open(t, dir, fsstore.Options{})} {
+				got, err := s.Get(ctx, n.Hash)
+				require.NoError(t, err)
+				require.Equal(t, n, got)
+			}
+		})
+	}
+}
+
 // A flipped bit anywhere in a segment costs at most the node that it hits, with its index and without, sealed or
 // not, and in a pack at most the nodes of its frame.
 func TestEveryFlippedBitOfALog(t *testing.T) {

@@ -492,14 +492,14 @@ func (g *source) update(last bool) error {
 		return err
 	case fixed || last && os.SameFile(info, g.info) && info.Size() == g.info.Size():
 		return nil
-	case os.SameFile(info, g.info):
+	case os.SameFile(info, g.info) && info.Size() >= g.info.Size():
 		if x, err := g.files.openIndex(g.path + indexExt); err != nil || !g.fits(x) {
 			if err = g.grow(); err == nil {
 				return nil
 			}
 		}
 	}
-	// It was sealed, or a redaction has replaced it: it is loaded when it is needed.
+	// It was sealed or cut off, or a redaction has replaced it: it is loaded when it is needed.
 	g.files.forget(g.dataPath())
 	g.sorted, g.recent, g.behind, g.redone, g.loaded = nil, nil, nil, false, false
 	return nil

@@ -58,7 +58,7 @@ func (s *stage) lied(ctx context.Context, l lie, flood int) error {
 	if err != nil {
 		return err
 	}
-	restore, err := s.keep(l)
+	restore, err := s.keep(ctx, l, before)
 	if err != nil {
 		return err
 	}
@@ -152,10 +152,14 @@ func (s *stage) cousin(ctx context.Context) (string, error) {
 	return s.promise.last(fork.Thread), nil
 }
 
-// keep saves the files that a lie breaks; restore restores them.
-func (s *stage) keep(l lie) (restore func() error, err error) {
-	if l.breaks == "" {
+// keep saves what a lie breaks; restore restores it.
+func (s *stage) keep(ctx context.Context, l lie, before string) (restore func() error, err error) {
+	switch l.breaks {
+	case "":
 		return func() error { return nil }, nil
+	case "$HEAD":
+		path := s.path("head.uwfb")
+		return func() error { return s.must(ctx, nil, "cas", "import", path) }, s.must(ctx, nil, "cas", "export", before, "-o", path)
 	}
 	pattern, whole := filepath.Join(s.home, l.breaks), map[string][]byte{}
 	paths, err := filepath.Glob(pattern)

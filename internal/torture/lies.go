@@ -9,7 +9,8 @@ type lie struct {
 	code         int
 	or           int    // alternative status, depending on timing; 0 if none
 	says         string // substring of the error
-	// breaks is a file of the home, or a pattern of several, that the script damages. They are restored before the thread has to continue.
+	// breaks is what the script damages: files of the home, as a pattern, or the node of the head. It is restored before the
+	// thread has to continue.
 	breaks string
 	// escapes means that a leftover process has detached itself deliberately and survives.
 	escapes bool
@@ -108,9 +109,9 @@ func written() []lie {
 		{name: "puts a file in the place of its run directory", script: `rm -rf "$UWF_RUN_DIR"; echo x > "$UWF_RUN_DIR"; exit 1`, code: exitAgent},
 		{name: "makes its stdout longer than any disk", script: `truncate -s 200G "$UWF_RUN_DIR/stdout"`, code: exitAgent, says: "no result"},
 		{name: "announces what is not there, again and again", script: `yes '{"uwf":"turn","hash":"0123456789ABC"}' | head -c "$FLOOD"`, code: exitAgent, says: "is not a result"},
-		{name: "removes the node of the head", script: `uwf cas fsck --evict "$HEAD" >&2; agent`, code: exitAgent, breaks: "cas/log/*"},
-		{name: "works, then removes the node of the head", script: `agent; uwf cas fsck --evict "$HEAD" >&2`, code: exitCorrupt, breaks: "cas/log/*"},
-		{name: "works, then rewrites the log", script: `agent; for f in "$CAS"/log/*.seg; do echo x > "$f"; done`, code: exitCorrupt, breaks: "cas/log/*"},
+		{name: "removes the node of the head", script: `uwf cas fsck --evict "$HEAD" >&2; agent`, code: exitAgent, breaks: "$HEAD"},
+		{name: "works, then removes the node of the head", script: `agent; uwf cas fsck --evict "$HEAD" >&2`, code: exitCorrupt, breaks: "$HEAD"},
+		{name: "rewrites the log", script: `for f in "$CAS"/log/*.seg; do echo x > "$f"; done; agent`, code: exitAgent, breaks: "cas/log/*"},
 		{name: "works, then removes its own step", script: `agent > out; cat out; h=$(tail -n 1 out | cut -d'"' -f4); uwf cas fsck --evict "$h" >&2`, code: exitAgent},
 		{name: "forgets all heads", script: `: > "$UWF_HOME/threads.yaml"; agent`, code: exitLocked, says: "is not active", breaks: "threads.yaml"},
 		{name: "moves the head itself", script: `sed -i "s/$HEAD/$OTHER/" "$UWF_HOME/threads.yaml"; agent`, code: exitLocked, says: "moved", breaks: "threads.yaml"},
