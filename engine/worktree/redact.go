@@ -53,15 +53,8 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 }
 
 // redactIn redacts in one snapshot repository, and records the other threads that have the path.
-func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
+func (e Keeper) redactIn(ctx context.Context, store keptIn, kept map[string][]protocol.Tree, shared bool,
 	out *protocol.FilesRedacted) (done snapshot.Redacted, err error) {
-	kept, err := snapshot.ListedByThread(store.path)
-	if err != nil {
-		return done, err
-	}
-	for thread, trees := range byThread {
-		kept[thread] = append(kept[thread], trees...)
-	}
 	trees := slices.Concat(slices.Collect(maps.Values(kept))...)
 	holding, err := snapshot.WithPath(ctx, e.Env, store.path, out.Path, trees)
 	if err != nil {
@@ -87,8 +80,8 @@ func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 // keptIn is a snapshot repository and the git directory of the user's repository.
 type keptIn struct{ path, common string }
 
-// keptTrees returns the snapshots of all threads of this home, by the repositories that store them. Substitutes replace
-// redacted snapshots.
+// keptTrees returns the snapshots of all threads of this home, also those in no step, by the repositories that store
+// them. Substitutes replace redacted snapshots.
 func (e Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
 	byThread, all := map[string][]protocol.Tree{}, map[keptIn]map[string][]protocol.Tree{}
 	for s, err := range e.states(ctx, e.Heads, nil) {
@@ -109,7 +102,9 @@ func (e Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol
 		if err != nil {
 			return nil, err
 		}
-		all[in] = map[string][]protocol.Tree{}
+		if all[in], err = snapshot.ListedByThread(store); err != nil {
+			return nil, err
+		}
 		for thread, trees := range byThread {
 			for _, tree := range trees {
 				_, lacks := slices.BinarySearch(lacking, by[tree])

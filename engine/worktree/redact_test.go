@@ -19,6 +19,21 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
+// The snapshot before a first step that failed is in no step, but only in the list.
+func TestRedactBeforeTheFirstStep(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	id := w.NewThread(worktree.Options{Mode: written})
+	dir := w.Chain(id).Start.Cwd
+	w.Write(filepath.Join(dir, "key"), "secret")
+	k, err := w.Keeper().Before(t.Context(), worktree.Step{Thread: w.Thread(id), Dir: dir})
+	require.NoError(t, err)
+	k.Release()
+	out, err := filesOf(w).Redact(t.Context(), id, "key", false)
+	require.NoError(t, err)
+	require.Equal(t, 1, out.States)
+}
+
 // A path is removed from everything kept of a thread, and from nothing else. If other threads have it, a flag
 // is needed.
 func TestRedact(t *testing.T) {

@@ -58,7 +58,7 @@ func addToList(ctx context.Context, store, thread string, tree protocol.Tree) er
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s %s\n", thread, sumOf(tree))
+	_, err = fmt.Fprintf(f, "\n%s %s\n", thread, sumOf(tree)) // a part of a line can precede it, after a power failure
 	return errors.Join(err, f.Close())
 }
 

@@ -89,7 +89,7 @@ func TestADamagedList(t *testing.T) {
 	second := w.take().Tree
 	w.sh(`git --git-dir "$STORE" update-ref refs/uwf-kept/` + sum(second) + " " + sum(second) + `; echo third > a`)
 	third := w.take().Tree
-	require.Equal(t, []protocol.Tree{first, third}, w.listed())
+	require.Equal(t, []protocol.Tree{first, second, third}, w.listed())
 	w.age()
 	w.collect(snapshot.Needs{Gone: func(string) bool { return false }, Trees: []protocol.Tree{second}}, false)
 	for _, tree := range []protocol.Tree{first, second, third} {
