@@ -139,7 +139,17 @@ func keeps(first, now any) bool {
 	return reflect.DeepEqual(first, now)
 }
 
-// InFoundation reports whether a node is the meta-schema or a schema of [protocol.Foundation].
+// Foundation returns the nodes that every store starts with: the meta-schema, and the schemas of
+// [protocol.Foundation].
+func (k *Kinds) Foundation() []Node {
+	nodes := []Node{k.Meta()}
+	for _, t := range protocol.Foundation() {
+		nodes = append(nodes, k.Schema(t))
+	}
+	return nodes
+}
+
+// InFoundation reports whether a node is part of the foundation.
 func (k *Kinds) InFoundation(h Hash) bool {
 	t, _ := k.remembered(h)
 	return h == k.MetaHash() || t.Known() && slices.Contains(protocol.Foundation(), t)

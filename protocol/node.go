@@ -614,8 +614,9 @@ func Types() (all []Type) {
 	return all
 }
 
-// Foundation lists the types whose schemas have no timestamp in bundles. It must never change: a program with
-// another list would write different bundles of the same thread.
+// Foundation lists the types whose schemas every store contains from its creation. It must never change: a
+// program with a longer list would rely on schemas that older stores lack, and would write different bundles
+// of the same thread.
 func Foundation() []Type {
 	return []Type{{KindText, 1}, {KindSuspend, 1}, {KindTurn, 1}, {KindDetail, 1}, {KindWorkflow, 1}, {KindStart, 1},
 		{KindStep, 1}}

@@ -25,8 +25,8 @@ import (
 type Store interface {
 	seal.Store
 	cas.Collected
-	// Make creates it unless it exists.
-	Make(ctx context.Context) error
+	// Make creates it unless it exists; at is the timestamp of its first nodes, in ms.
+	Make(ctx context.Context, at int64) error
 	// Bury stores imported tombstones for missing nodes, and returns their hashes.
 	Bury(ctx context.Context, tombstones ...cas.Tombstone) ([]cas.Hash, error)
 }
@@ -168,7 +168,7 @@ func (i *importing) prepare(ctx context.Context) error {
 	if len(report.Links) > 0 && i.options.Keep != nil && !i.options.Links {
 		return &LinkError{Links: report.Links}
 	}
-	if err := to.Store.Make(ctx); err != nil {
+	if err := to.Store.Make(ctx, i.options.Now().UnixMilli()); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames,

@@ -239,7 +239,7 @@ func TestPowerCut(t *testing.T) {
 	rec := durabletest.NewRecorder(fast{durable.OS()}, root)
 	s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, FS: rec})
 	require.NoError(t, err)
-	require.NoError(t, s.Make(t.Context())) // tested elsewhere
+	require.NoError(t, s.Make(t.Context(), 1)) // tested elsewhere
 	made := len(rec.Ops())
 	to := &world{t: t, home: root, store: s, index: fileheads.Open(root, rec)}
 	_, err = to.imports(data, bundle.ImportOptions{})

@@ -197,6 +197,7 @@ func (c *check) look(ctx context.Context) (Report, error) {
 	if err := c.nodes(ctx); err != nil {
 		return c.report, err
 	}
+	c.expectFoundation()
 	if err := c.checkIndex(ctx); err != nil {
 		return c.report, err
 	}
@@ -366,6 +367,17 @@ func (c *check) take(nodes []seen) {
 		for _, f := range n.faults {
 			c.fault(f)
 		}
+	}
+}
+
+// expectFoundation adds references to the schemas that every store starts with, so that missing ones are
+// reported.
+func (c *check) expectFoundation() {
+	if !c.store.Exists() || c.store.Originals() || c.index != nil && c.files == nil {
+		return // a database has only the schemas that its nodes need
+	}
+	for _, n := range c.store.Kinds().Foundation() {
+		c.graph.Node(n.Hash)
 	}
 }
 

@@ -175,7 +175,8 @@ func (c *check) locate() {
 // it is unknown what is garbage.
 func (c *check) excuse() {
 	light := func(f Fault) bool {
-		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0
+		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 &&
+			!c.store.Kinds().InFoundation(f.Hash)
 	}
 	if slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return !light(f) }) {
 		return

@@ -139,8 +139,6 @@ func TestARefusedStepIsGarbage(t *testing.T) {
 	require.NoError(t, err)
 	at.Last.Index = 6 // makes the next step's index wrong
 	b := w.batch()
-	_, err = b.Add(ctx, protocol.NewSuspend("x"))
-	require.NoError(t, err)
 	next, err := steptest.Append(ctx, b, at, steptest.Step{
 		Role: "r", Type: w.store.Kinds().Hash(protocol.KindSuspend), Value: map[string]any{"$status": "$SUSPEND", "reason": "x"},
 		Answer: "x", Prompt: "x",

@@ -137,7 +137,7 @@ func TestEveryFlippedBitOfALog(t *testing.T) {
 			sealed(t, dir)
 			require.NoError(t, os.Remove(filepath.Join(dir, "log", "00000001.idx")))
 		},
-		"sealed, damaged": func(dir string) { sealed(t, dir); flipAt(t, filepath.Join(dir, "log", "00000001.idx"), 2100) },
+		"sealed, damaged": func(dir string) { sealed(t, dir); flipAt(t, filepath.Join(dir, "log", "00000001.idx"), 2200) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,6 +34,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/original"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"
@@ -128,13 +129,13 @@ func (s *Store) Exists() bool {
 	return s.made
 }
 
-// Make creates the store unless it exists. It returns an error if another process has created it in a different
-// format.
-func (s *Store) Make(ctx context.Context) error {
+// Make creates the store unless it exists; at is the timestamp of its first nodes, in ms. It returns an error
+// if another process has created it in a different format.
+func (s *Store) Make(ctx context.Context, at int64) error {
 	if s.Exists() {
 		return nil
 	}
-	if err := s.make(ctx); err != nil {
+	if err := s.make(ctx, at); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	return nil
@@ -144,8 +145,9 @@ func (s *Store) Make(ctx context.Context) error {
 func (s *Store) Dir() string { return s.dir }
 
 // make creates a store, or upgrades a store of version 1. If two processes try
-// concurrently with different hash functions, the lock decides, and the loser gets an error.
-func (s *Store) make(ctx context.Context) error {
+// concurrently with different hash functions, the lock decides, and the loser gets an error. at is the
+// timestamp of the foundation.
+func (s *Store) make(ctx context.Context, at int64) error {
 	s.making.Lock()
 	defer s.making.Unlock()
 	if s.made && (s.format.Version != 1 || s.foreign) {
@@ -158,7 +160,7 @@ func (s *Store) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.makeLocked()
+	err = s.makeLocked(ctx, at)
 	s.made = err == nil
 	return errors.Join(err, lock.Unlock())
 }
@@ -172,7 +174,7 @@ func (s *Store) makeDirs() error {
 	return cmp.Or(s.makeDir(logDir), s.makeLock(collectLock))
 }
 
-func (s *Store) makeLocked() error {
+func (s *Store) makeLocked(ctx context.Context, at int64) error {
 	found, err := find(s.dir)
 	if err != nil {
 		return err
@@ -188,6 +190,11 @@ func (s *Store) makeLocked() error {
 	}
 	if found.exists && found.format.Version == formatVersion {
 		return nil
+	}
+	if !found.exists {
+		if err := s.layFoundation(ctx, at); err != nil {
+			return err
+		}
 	}
 	return durable.WriteFile(s.fs, filepath.Join(s.dir, formatFile), []byte(formatText(s.hash)), 0o644)
 }
@@ -354,12 +361,67 @@ func atStore(dir string, err error) error {
 	return nil
 }
 
-// hasNodes reports whether dir contains a segment or a pack.
+// The foundation contains the nodes that a store starts with ([cas.Kinds.Foundation]): the types of nearly all
+// nodes of a step. They become durable before format.json.
+
+// layFoundation makes the foundation durable; at is its timestamp. It removes what a killed process left that
+// tried the same, perhaps with another hash function.
+func (s *Store) layFoundation(ctx context.Context, at int64) error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, logDir))
+	for _, e := range entries {
+		if err == nil {
+			err = s.fs.Remove(filepath.Join(s.dir, logDir, e.Name()))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var records []pending
+	err = s.rememberHome(ctx, func(_ context.Context, _ bool, plan func(*view) ([]pending, error)) error {
+		records, err = plan(&view{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range s.kinds.Foundation() {
+		n.Timestamp = at
+		records = append(records, pending{kind: record.Node, hash: n.Hash.Number(), body: cas.MarshalFile(n)})
+	}
+	g, err := s.append(ctx, func(*view) ([]pending, error) { return records, nil })
+	if err != nil {
+		return err
+	}
+	return s.flush(g)
+}
+
+// hasNodes reports whether dir contains packs, or more than the foundation that a process left that was killed
+// while it created the store.
 func hasNodes(dir string) (bool, error) {
-	for _, name := range []string{packsDir, logDir} {
-		names, err := listNames(filepath.Join(dir, name))
-		if len(names) > 0 || err != nil {
-			return true, err
+	packs, err := os.ReadDir(filepath.Join(dir, packsDir))
+	if len(packs) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return true, err
+	}
+	segments, err := os.ReadDir(filepath.Join(dir, logDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	known := map[uint64]bool{}
+	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
+		for _, n := range cas.NewKinds(a).Foundation() {
+			known[n.Hash.Number()] = true
+		}
+	}
+	for _, e := range segments {
+		name, ok := parseName(e.Name())
+		if !ok || name.isPack() {
+			continue
+		}
+		g := &source{name: name, path: filepath.Join(dir, logDir, name.String()), files: &files{}}
+		all, _, err := g.headers()
+		others := slices.ContainsFunc(all, func(e entry) bool { return groupOf(e.kind) == content && !known[e.hash] })
+		if others || err != nil && !isGone(err) {
+			return others, err
 		}
 	}
 	return false, nil

@@ -77,6 +77,11 @@ func TestHomes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{other, own, team}, homes, "it is used again")
 
+	made := open(t, filepath.Join(root, "new"), fsstore.Options{Home: team})
+	require.NoError(t, made.Make(ctx, 1))
+	homes, err = made.Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{team}, homes)
 }
 
 // A temporary home counts only while a process uses it.

@@ -46,7 +46,7 @@ func (s *Store) lockUpkeep(ctx context.Context) (*exclusive, error) {
 	if !s.Exists() || s.foreign {
 		return nil, fmt.Errorf("%w: %s has no %s", cas.ErrReadOnly, s.dir, formatFile)
 	}
-	if err := s.make(ctx); err != nil { // of our first version
+	if err := s.make(ctx, 0); err != nil { // of our first version
 		return nil, err
 	}
 	held, err := durable.Lock(ctx, filepath.Join(s.dir, compactLock))
@@ -97,7 +97,7 @@ func (s *Store) LockShared(ctx context.Context) (release func() error, err error
 	if release, err = s.acquire(ctx); err != nil || !made {
 		return release, err
 	}
-	if err := s.rememberHome(ctx); err != nil {
+	if err := s.rememberHome(ctx, s.add); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock store: %w", err), release())
 	}
 	return release, nil
@@ -234,7 +234,7 @@ func looksLikeHome(dir string) bool {
 }
 
 // rememberHome records the home once, durably. A process that can't write to the store can't put nodes either.
-func (s *Store) rememberHome(ctx context.Context) error {
+func (s *Store) rememberHome(ctx context.Context, add func(context.Context, bool, func(*view) ([]pending, error)) error) error {
 	if s.home == "" || s.guest || filepath.Dir(s.dir) == s.home {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (s *Store) rememberHome(ctx context.Context) error {
 	}); err != nil || !needed {
 		return err
 	}
-	if err := s.add(ctx, true, missing); !isPermission(err) {
+	if err := add(ctx, true, missing); !isPermission(err) {
 		return err
 	}
 	return nil

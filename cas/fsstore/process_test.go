@@ -219,7 +219,7 @@ func TestKilledWritersAndCompactors(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cas")
 	reader := open(t, dir, fsstore.Options{})
-	require.NoError(t, reader.Make(t.Context()))
+	require.NoError(t, reader.Make(t.Context(), 1))
 	committed := map[cas.Hash]bool{}
 	for round := range 8 {
 		var killed sync.WaitGroup

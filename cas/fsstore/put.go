@@ -37,8 +37,8 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) error {
 	}
 	if !s.Exists() {
 		// But not for nodes that it would reject.
-		if err := s.Make(ctx); err != nil {
-			return err
+		if err := s.make(ctx, nodes[0].Timestamp); err != nil {
+			return fmt.Errorf("create store: %w", err)
 		}
 	}
 	return s.addLocked(ctx, "nodes", flush, s.missing(distinct))
@@ -84,7 +84,7 @@ func (s *Store) missing(nodes []cas.Node) func(*view) ([]pending, error) {
 			if there == young && newest != nil {
 				inNewest = append(inNewest, n)
 			}
-			if there == young {
+			if there == young || there != absent && s.kinds.InFoundation(n.Hash) {
 				continue
 			}
 			body := n
@@ -162,7 +162,7 @@ func (s *Store) add(ctx context.Context, flush bool, plan func(*view) ([]pending
 		return err
 	}
 	if len(todo) > 0 || sealed {
-		if err = s.make(ctx); err == nil {
+		if err = s.make(ctx, 0); err == nil {
 			after, err = s.append(ctx, plan)
 		}
 		if isPermission(err) && !slices.ContainsFunc(todo, func(r pending) bool { return !r.renewed }) {

@@ -360,8 +360,8 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	case s.foreign:
 		return nil, fmt.Errorf("store %s: tombstones: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
 	}
-	if err := s.Make(ctx); err != nil {
-		return nil, err
+	if err := s.make(ctx, tombstones[0].At); err != nil {
+		return nil, fmt.Errorf("create store: %w", err)
 	}
 	planned := map[cas.Hash]bool{}
 	err = s.addLocked(ctx, "tombstones", true, func(v *view) (records []pending, err error) {

@@ -246,6 +246,11 @@ func (c *collection) markRoots(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("roots: %w", err)
 	}
+	for _, n := range c.store.Kinds().Foundation() {
+		if err := unknown(n.Hash); err != nil {
+			return err
+		}
+	}
 	if d := c.marks.damage; d.Count > 0 && !c.options.Damaged {
 		return &d
 	}

@@ -397,7 +397,7 @@ func (c *CLI) init(ctx context.Context, cc *ucli.Context) error {
 	made := !s.Exists()
 	switch {
 	case made:
-		err = s.Make(ctx)
+		err = s.Make(ctx, c.Env.Now().UnixMilli())
 	case want != "" && want != s.Algorithm():
 		err = cmdline.Invalid(fmt.Sprintf("the store at %s already has %s hashes", s.Dir(), s.Algorithm()))
 	}

@@ -232,7 +232,7 @@ func (c *CLI) schemaGet(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := builtin{s}.Get(ctx, h)
+	n, err := s.Get(ctx, h)
 	if err != nil {
 		return err
 	}

@@ -345,7 +345,7 @@ func TestRefusals(t *testing.T) {
 
 	s, err := fsstore.Open(t.Context(), filepath.Join(u.home, "cas"), fsstore.Options{Home: u.home})
 	require.NoError(t, err)
-	require.NoError(t, s.Make(t.Context()))
+	require.NoError(t, s.Make(t.Context(), 1))
 	status, _, errs = u.run()
 	require.Equal(t, protocol.CodeInvalid.ExitCode(), status)
 	require.Contains(t, errs, "xxh64")

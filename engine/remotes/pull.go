@@ -79,7 +79,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	if info.Hash != p.Store.Algorithm() {
 		return none, &bundle.HashError{Bundle: info.Hash, Store: p.Store.Algorithm()}
 	}
-	if err := p.Store.Make(ctx); err != nil {
+	if err := p.Store.Make(ctx, p.Engine.Reader.Env.Now().UnixMilli()); err != nil {
 		return none, err
 	}
 	for _, id := range ids {

@@ -89,7 +89,7 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 	if err != nil {
 		return nil, err
 	}
-	if err := r.store.Make(ctx); err != nil {
+	if err := r.store.Make(ctx, r.nowMs()); err != nil {
 		return nil, err
 	}
 	// A put of the content replaces a foreign tombstone. So putting tombstones requires an exclusive lock:
@@ -330,7 +330,7 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	if len(levels) == 0 {
 		return ctx.Err()
 	}
-	if err := r.store.Make(ctx); err != nil {
+	if err := r.store.Make(ctx, r.nowMs()); err != nil {
 		return err
 	}
 	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "objects"), 0o700); err != nil {

@@ -122,7 +122,7 @@ func (b *importer) open(ctx context.Context) error {
 		}
 	}
 	if !b.options.DryRun {
-		if err := b.store.Make(ctx); err != nil {
+		if err := b.store.Make(ctx, b.options.Env.Now().UnixMilli()); err != nil {
 			return err
 		}
 	}

@@ -76,11 +76,8 @@ func (c *copier) reach(ctx context.Context, root cas.Hash) (lost []cas.Hash, err
 
 // one copies one node unless it is known to be bad, and returns its references.
 func (c *copier) one(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
-	if c.bad[h] != "" {
+	if c.bad[h] != "" || h == c.to.Kinds().MetaHash() { // every store contains the meta-schema
 		return nil, nil
-	}
-	if h == c.to.Kinds().MetaHash() { // the original's store may lack it
-		return nil, c.put(ctx, c.to.Kinds().Meta())
 	}
 	n, err := c.from.Get(ctx, h)
 	if err == nil {

@@ -167,7 +167,7 @@ func TestPushAndPull(t *testing.T) {
 	require.Zero(t, r.Status, r.Err)
 	assert.Contains(t, r.Err, "hint: to continue it here, choose its directory: uwf thread step "+a+" --remote team --cwd "+there.Dir)
 	pulled := there.JSON(r.Out)
-	assert.Equal(t, [2]any{"team", n(15)}, [2]any{pulled["remote"], pulled["nodes"]})
+	assert.Equal(t, [2]any{"team", n(8)}, [2]any{pulled["remote"], pulled["nodes"]})
 	assert.Equal(t, map[string]any{"thread": a, "head": first, "result": "added"}, one(t, pulled))
 	assert.Equal(t, "unchanged", one(t, there.Must("pull "+a))["result"])
 	assert.Zero(t, there.Run("cas fsck").Status)
