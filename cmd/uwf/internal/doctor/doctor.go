@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
@@ -37,6 +38,8 @@ import (
 type Doctor struct {
 	Env  env.Env
 	Dirs home.Dirs
+	// Running lists the running threads; nil skips the check.
+	Running func(ctx context.Context) ([]protocol.RunningThread, error)
 	// Confinement returns how this machine restricts models' commands, what the system supports, and why
 	// namespaces don't work; nil skips the check.
 	Confinement func() (text string, can config.System, lacks box.Diagnosis)
@@ -256,7 +259,7 @@ func (x *examination) store(ctx context.Context) {
 	x.ok("store", "%s (%s)", dir, kind)
 }
 
-// threads checks the files of the heads.
+// threads checks the files of the heads, and the steps in flight.
 func (x *examination) threads(ctx context.Context) {
 	active, err := x.count(ctx)
 	if err != nil {
@@ -268,7 +271,8 @@ func (x *examination) threads(ctx context.Context) {
 		x.problem("threads", "correct "+filepath.Join(x.Dirs.Home, "registry.yaml"), "%v", err)
 		return
 	}
-	if _, err := x.index.AllFacts(ctx); err != nil {
+	facts, err := x.index.AllFacts(ctx)
+	if err != nil {
 		x.problem("threads", "uwf cas fsck --repair", "%v", err)
 		return
 	}
@@ -277,16 +281,35 @@ func (x *examination) threads(ctx context.Context) {
 		return
 	}
 	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
-	x.rateLimited()
+	x.rateLimited(ctx, facts)
+	x.running(ctx)
 }
 
-// rateLimited reports accounts whose limit a provider has not reset yet.
-func (x *examination) rateLimited() {
+// rateLimited reports threads that wait for a provider's limit to reset.
+func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Facts) {
+	now, due, waiting := x.Env.Now().UnixMilli(), 0, 0
+	for h, err := range x.index.Heads(ctx) {
+		if err != nil {
+			return // count has reported it
+		}
+		switch f := facts[h.Thread]; {
+		case f.ParkedUntil > now:
+			waiting++
+		case f.ParkedUntil > 1: // the limit was reset, but the thread was not resumed
+			due++
+		}
+	}
 	active := x.accounts().Active()
 	for _, account := range slices.Sorted(maps.Keys(active)) {
 		l := active[account]
 		x.note("threads", "uwf thread list --status rate-limited", "account %s is rate-limited until %s: %s",
 			account, l.Until().In(x.Env.Now().Location()).Format(time.DateTime), plaintext.Line(l.Reason))
+	}
+	if waiting > 0 {
+		x.note("threads", "uwf thread list", "%s rate-limited; uwf run-due continues them after the reset", render.Count(waiting, "thread"))
+	}
+	if due > 0 {
+		x.note("threads", "uwf run-due", "%s can continue after a rate limit", render.Count(due, "thread"))
 	}
 }
 
@@ -321,6 +344,26 @@ func (x *examination) count(ctx context.Context) (active int, err error) {
 		}
 	}
 	return active, nil
+}
+
+// running lists running threads, which may include a step that seems to hang.
+func (x *examination) running(ctx context.Context) {
+	if x.Running == nil {
+		return
+	}
+	all, err := x.Running(ctx)
+	if err != nil {
+		x.warn("threads", "uwf thread list --status running", "cannot list the running threads: %v", err)
+		return
+	}
+	if len(all) == 0 {
+		return
+	}
+	var ids []string
+	for _, r := range all {
+		ids = append(ids, r.Thread)
+	}
+	x.note("threads", "uwf thread stop "+ids[0], "%s running: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
 }
 
 // git reports whether the files of steps can be snapshotted.

@@ -431,7 +431,7 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	d := doctor.Doctor{Env: a.Env, Dirs: dirs, Root: os.Geteuid() == 0}
+	d := doctor.Doctor{Env: a.Env, Dirs: dirs, Running: a.runningThreads, Root: os.Geteuid() == 0}
 	d.Confinement = func() (string, config.System, box.Diagnosis) {
 		system, lacks := a.System()
 		if system.Namespaces {
@@ -456,6 +456,14 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	return a.Print(diagnosis, func(w *term.Page) {
 		w.Coloured(diagnosisText(diagnosis, cmp.Or(a.Width(), cmdline.Columns)), term.OfFinding)
 	})
+}
+
+func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return e.Reader.Running(ctx)
 }
 
 // try asks a model for one word, without retries.
