@@ -1,18 +1,21 @@
-// Package workflowdiff compares two workflows by their text, see package workflowtext: the order in a file doesn't
-// matter, except in lists. Two definitions without differences are stored as the same node, provided that the store
-// sets their schemas' titles. It also compares other texts by lines.
+// Package workflowdiff compares two workflows by meaning: roles, their schemas, edges, conditions, limits. It
+// ignores the order in a file unless it matters, as in transition lists and in stored lists.
+//
+// Two definitions without differences are stored as the same node, provided that the store sets their
+// schemas' titles.
 package workflowdiff
 
 import (
-	"math"
+	"cmp"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
-	"github.com/united-workforce/uwf/moderator/workflowtext"
-	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Op is the kind of a change.
@@ -25,7 +28,9 @@ const (
 	Changed Op = "changed"
 )
 
-// Change is one difference. Path holds the keys in the text, such as ["roles", role, "goal"].
+// Change is one difference. Path identifies the part: ["roles", role, field], ["roles", role, "schema",
+// status or field …], ["graph", node, status or condition, field], ["conditions", name, field], ["limits",
+// field].
 type Change struct {
 	Op   Op       `json:"op"`
 	Path []string `json:"path"`
@@ -33,177 +38,280 @@ type Change struct {
 	New  any      `json:"new,omitempty"`
 }
 
-// Compare lists the changes from a to b, in the order of b's text, and the differing lines of the texts, as [Lines]
-// does, with the keys that lead to them.
-func Compare(a, b workflow.Definition) (changes []Change, lines []string, err error) {
-	before, old, err := read(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	after, new, err := read(b)
-	if err != nil {
-		return nil, nil, err
-	}
-	if changes = compare([]Change{}, nil, old, new); len(changes) > 0 {
-		lines = near(lineDiff(textLines(before), textLines(after)), true)
-	}
-	return changes, lines, nil
+// Compare lists the changes from a to b: first those of the whole workflow, then roles in graph order,
+// conditions, edges and limits.
+func Compare(a, b workflow.Definition) []Change {
+	d := &diff{changes: []Change{}}
+	d.field([]string{"name"}, reflect.ValueOf(a.Name), reflect.ValueOf(b.Name))
+	d.field([]string{"description"}, reflect.ValueOf(a.Description), reflect.ValueOf(b.Description))
+	d.inputs(a, b)
+	d.roles(a, b)
+	d.conditions(a.Conditions, b.Conditions)
+	d.graph(a.Workflow, b.Workflow)
+	d.limits(a.Limits, b.Limits)
+	return d.changes
 }
 
-func read(def workflow.Definition) (text string, root *yamldoc.Node, err error) {
-	src, err := workflowtext.YAML(def)
-	if err != nil {
-		return "", nil, err
-	}
-	doc, err := yamldoc.Parse(src, yamldoc.Bounds{Bytes: len(src)})
-	if err != nil {
-		return "", nil, err
-	}
-	return string(src), doc.Root, nil
+type diff struct{ changes []Change }
+
+func (d *diff) add(op Op, path []string, before, after any) {
+	d.changes = append(d.changes, Change{Op: op, Path: slices.Clone(path), Old: before, New: after})
 }
 
-// compare adds the changes from a to b, down to the keys that differ.
-func compare(changes []Change, path []string, a, b *yamldoc.Node) []Change {
-	at := func(key string) []string { return append(slices.Clone(path), key) }
-	if a.Kind != yamldoc.Mapping || b.Kind != yamldoc.Mapping {
-		if old, new := a.Value(), b.Value(); !reflect.DeepEqual(old, new) {
-			changes = append(changes, Change{Changed, path, old, new})
+// fields compares two structs of one type by the names of their fields in a workflow file.
+func (d *diff) fields(path []string, a, b any) {
+	before, after := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range before.NumField() {
+		name, _, _ := strings.Cut(before.Type().Field(i).Tag.Get("json"), ",")
+		if written := map[string]string{"script": "run", "inputs": "vars"}[name]; written != "" {
+			name = written
 		}
-		return changes
+		d.field(append(slices.Clone(path), name), before.Field(i), after.Field(i))
 	}
-	for _, e := range b.Entries {
-		if was := a.Get(e.Key); was != nil {
-			changes = compare(changes, at(e.Key), was, e.Value)
-		} else {
-			changes = append(changes, Change{Added, at(e.Key), nil, e.Value.Value()})
-		}
-	}
-	for _, e := range a.Entries {
-		if b.Get(e.Key) == nil {
-			changes = append(changes, Change{Removed, at(e.Key), e.Value.Value(), nil})
-		}
-	}
-	return changes
 }
 
-// Lines compares two texts line by line. Old lines start with "-", new ones with "+". Equal lines far from
-// any change are omitted.
-func Lines(before, after string) []string {
-	return near(lineDiff(textLines(before), textLines(after)), false)
+// field compares two values of one type. A zero value is a missing one.
+func (d *diff) field(path []string, before, after reflect.Value) {
+	value := func(v reflect.Value) any {
+		if v.Kind() == reflect.String {
+			return v.String()
+		}
+		return v.Interface()
+	}
+	switch {
+	case reflect.DeepEqual(before.Interface(), after.Interface()):
+	case before.IsZero():
+		d.add(Added, path, nil, value(after))
+	case after.IsZero():
+		d.add(Removed, path, value(before), nil)
+	default:
+		d.add(Changed, path, value(before), value(after))
+	}
 }
 
-func textLines(s string) []string {
-	if s == "" {
+// value compares values that are never missing.
+func (d *diff) value(path []string, before, after any) {
+	if !reflect.DeepEqual(before, after) {
+		d.add(Changed, path, before, after)
+	}
+}
+
+// either reports the names that only one side has and calls both for the others.
+func either[V any](d *diff, path []string, names []string, before, after map[string]V,
+	both func(path []string, before, after V)) {
+	for _, name := range names {
+		at := append(slices.Clone(path), name)
+		was, had := before[name]
+		is, has := after[name]
+		switch {
+		case had && has:
+			both(at, was, is)
+		case had:
+			d.add(Removed, at, was, nil)
+		case has:
+			d.add(Added, at, nil, is)
+		}
+	}
+}
+
+// union lists the names of b in their order, then those that only a has.
+func union(b, a []string) []string {
+	names := slices.Clone(b)
+	seen := map[string]bool{}
+	for _, n := range b {
+		seen[n] = true
+	}
+	for _, n := range a {
+		if !seen[n] {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func keys[V any](a, b map[string]V) []string {
+	return union(slices.Sorted(maps.Keys(b)), slices.Sorted(maps.Keys(a)))
+}
+
+func (d *diff) roles(a, b workflow.Definition) {
+	names := union(flow.Roles(b.Workflow), flow.Roles(a.Workflow))
+	either(d, []string{"roles"}, names, a.Roles, b.Roles, func(path []string, before, after protocol.Role) {
+		d.fields(path, before, after)
+		role := path[len(path)-1]
+		d.schema(append(slices.Clone(path), "schema"), a.Schemas[role], b.Schemas[role])
+	})
+}
+
+// inputs compares the declared inputs.
+func (d *diff) inputs(a, b workflow.Definition) {
+	either(d, []string{"inputs"}, keys(a.Inputs, b.Inputs), a.Inputs, b.Inputs, func(path []string, before,
+		after protocol.Input) {
+		name := path[len(path)-1]
+		d.value(append(slices.Clone(path), "schema"), a.InputSchemas[name], b.InputSchemas[name])
+		d.fields(path, before, after)
+	})
+}
+
+func (d *diff) conditions(a, b map[string]protocol.Condition) {
+	either(d, []string{"conditions"}, keys(a, b), a, b, func(path []string, before, after protocol.Condition) {
+		d.fields(path, before, after)
+	})
+}
+
+// limits compares limits; 0 means none.
+func (d *diff) limits(a, b *protocol.Limits) {
+	before, after := *cmp.Or(a, &protocol.Limits{}), *cmp.Or(b, &protocol.Limits{})
+	if (a == nil) != (b == nil) && before == after { // limits: {} is stored as such
+		d.add(Changed, []string{"limits"}, a, b)
+		return
+	}
+	d.fields([]string{"limits"}, before, after)
+}
+
+func (d *diff) graph(a, b protocol.Workflow) {
+	names := []string{protocol.StartNode}
+	names = union(names, union(flow.Roles(b), flow.Roles(a)))
+	names = union(names, keys(a.Graph, b.Graph))
+	for _, name := range names {
+		path := []string{"graph", name}
+		before, had := a.Graph[name]
+		after, has := b.Graph[name]
+		switch {
+		case had && has && (before.Transitions != nil) != (after.Transitions != nil):
+			d.add(Changed, path, before, after)
+		case had && has || len(flow.Ways(a, name))+len(flow.Ways(b, name)) > 0:
+			d.ways(path, flow.Ways(a, name), flow.Ways(b, name))
+		case had: // a node without edges
+			d.add(Removed, path, before, nil)
+		case has:
+			d.add(Added, path, nil, after)
+		}
+	}
+}
+
+// ways compares the outgoing edges of a node, matched by status or condition.
+func (d *diff) ways(path []string, a, b []flow.Way) {
+	aKeys, aByKey := byCase(a)
+	bKeys, bByKey := byCase(b)
+	either(d, path, union(bKeys, aKeys), aByKey, bByKey, func(path []string, before, after protocol.Edge) {
+		d.fields(path, before, after)
+	})
+	was := slices.DeleteFunc(aKeys, func(k string) bool { _, ok := bByKey[k]; return !ok })
+	is := slices.DeleteFunc(bKeys, func(k string) bool { _, ok := aByKey[k]; return !ok })
+	if !slices.Equal(was, is) { // only in lists: the ways of a map are sorted
+		d.add(Changed, append(slices.Clone(path), "(order)"), was, is)
+	}
+}
+
+// byCase keys each way by its status or condition; duplicate conditions get a number.
+func byCase(ways []flow.Way) ([]string, map[string]protocol.Edge) {
+	var names []string
+	edges := map[string]protocol.Edge{}
+	for _, w := range ways {
+		name := w.Status
+		if w.Number > 0 {
+			name = cmp.Or(w.Condition, "(otherwise)")
+		}
+		unique := name
+		for n := 2; ; n++ {
+			if _, taken := edges[unique]; !taken {
+				break
+			}
+			unique = fmt.Sprintf("%s (%d)", name, n)
+		}
+		names = append(names, unique)
+		edges[unique] = w.Edge
+	}
+	return names, edges
+}
+
+// schema compares two JSON Schemas: variants of oneOf by status, objects by field, and anything else as a
+// whole.
+func (d *diff) schema(path []string, a, b any) {
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	before, wasObject := a.(map[string]any)
+	after, isObject := b.(map[string]any)
+	if !wasObject || !isObject {
+		d.value(path, a, b)
+		return
+	}
+	found := len(d.changes)
+	aVariants, bVariants := variants(before), variants(after)
+	if aVariants != nil && bVariants != nil {
+		either(d, path, keys(aVariants, bVariants), aVariants, bVariants, d.schema)
+		before, after = without(before, "oneOf"), without(after, "oneOf")
+	}
+	d.object(path, before, after)
+	if len(d.changes) == found { // an order that is stored
+		d.add(Changed, append(slices.Clone(path), "(order)"), a, b)
+	}
+}
+
+// object compares object schemas.
+func (d *diff) object(path []string, a, b map[string]any) {
+	aFields, bFields := fields(a), fields(b)
+	either(d, path, keys(aFields, bFields), aFields, bFields, d.schema)
+	aRequired, bRequired := required(a), required(b)
+	for _, field := range keys(aRequired, bRequired) {
+		at := append(slices.Clone(path), field, "required")
+		switch {
+		case !aRequired[field]:
+			d.add(Added, at, nil, true)
+		case !bRequired[field]:
+			d.add(Removed, at, true, nil)
+		}
+	}
+	a, b = without(a, "properties", "required"), without(b, "properties", "required")
+	either(d, path, keys(a, b), a, b, func(path []string, before, after any) {
+		if key := path[len(path)-1]; key == "items" {
+			d.schema(path, before, after)
+			return
+		}
+		d.value(path, before, after)
+	})
+}
+
+// variants returns the oneOf variants by status, or nil unless all have one.
+func variants(schema map[string]any) map[string]any {
+	list, _ := schema["oneOf"].([]any)
+	byStatus := map[string]any{}
+	for _, v := range list {
+		variant, _ := v.(map[string]any)
+		status, _ := fields(variant)[protocol.StatusKey].(map[string]any)
+		name, ok := status["const"].(string)
+		if _, twice := byStatus[name]; !ok || twice {
+			return nil
+		}
+		byStatus[name] = v
+	}
+	if len(byStatus) == 0 {
 		return nil
 	}
-	return strings.Split(plaintext.Escape(strings.TrimSuffix(s, "\n")), "\n")
+	return byStatus
 }
 
-// context is the number of equal lines shown around a change.
-const context = 2
-
-// lineDiff marks the lines of two texts with "-", "+" or " ". If very many lines differ, it doesn't search for equal
-// ones among them, which would take quadratic time.
-func lineDiff(a, b []string) []string {
-	const most = 2000
-	head := 0
-	for head < len(a) && head < len(b) && a[head] == b[head] {
-		head++
-	}
-	tail := 0
-	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
-	}
-	var marked []string
-	for _, line := range a[:head] {
-		marked = append(marked, "  "+line)
-	}
-	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
-	if len(x) > most || len(y) > most {
-		marked = append(marked, each("- ", x)...)
-		marked = append(marked, each("+ ", y)...)
-	} else {
-		marked = append(marked, match(x, y)...)
-	}
-	for _, line := range a[len(a)-tail:] {
-		marked = append(marked, "  "+line)
-	}
-	return marked
+func fields(schema map[string]any) map[string]any {
+	f, _ := schema["properties"].(map[string]any)
+	return f
 }
 
-func each(mark string, lines []string) []string {
-	out := make([]string, len(lines))
-	for i, line := range lines {
-		out[i] = mark + line
+func required(schema map[string]any) map[string]bool {
+	list, _ := schema["required"].([]any)
+	set := map[string]bool{}
+	for _, v := range list {
+		if name, ok := v.(string); ok {
+			set[name] = true
+		}
 	}
-	return out
+	return set
 }
 
-// match returns the longest common subsequence.
-func match(a, b []string) []string {
-	longest := make([][]int, len(a)+1) // of a[i:] and b[j:]
-	for i := range longest {
-		longest[i] = make([]int, len(b)+1)
+func without(m map[string]any, keys ...string) map[string]any {
+	m = maps.Clone(m)
+	for _, k := range keys {
+		delete(m, k)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				longest[i][j] = longest[i+1][j+1] + 1
-			} else {
-				longest[i][j] = max(longest[i+1][j], longest[i][j+1])
-			}
-		}
-	}
-	var out []string
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		switch {
-		case a[i] == b[j]:
-			out = append(out, "  "+a[i])
-			i, j = i+1, j+1
-		case longest[i+1][j] >= longest[i][j+1]:
-			out = append(out, "- "+a[i])
-			i++
-		default:
-			out = append(out, "+ "+b[j])
-			j++
-		}
-	}
-	return append(append(out, each("- ", a[i:])...), each("+ ", b[j:])...)
-}
-
-// near omits equal lines without a change nearby, except, if keys is set, the less indented ones before it.
-func near(marked []string, keys bool) []string {
-	keep := make([]bool, len(marked))
-	for i, line := range marked {
-		if line[0] == ' ' {
-			continue
-		}
-		for k := max(0, i-context); k <= min(len(marked)-1, i+context); k++ {
-			keep[k] = true
-		}
-		for k, least := i, indent(line); keys && k >= 0 && least > 0; k-- {
-			if n := indent(marked[k]); n < least {
-				keep[k], least = true, n
-			}
-		}
-	}
-	var out []string
-	for i, line := range marked {
-		switch {
-		case keep[i]:
-			out = append(out, line)
-		case i == 0 || keep[i-1]:
-			out = append(out, "  …")
-		}
-	}
-	return out
-}
-
-// indent returns the indentation of a marked line; that of an empty one is large.
-func indent(line string) int {
-	if text := strings.TrimLeft(line[1:], " "); text != "" {
-		return len(line) - 2 - len(text)
-	}
-	return math.MaxInt
+	return m
 }

@@ -206,10 +206,7 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, lines, err := workflowdiff.Compare(before, after)
-	if err != nil {
-		return err
-	}
+	changes := workflowdiff.Compare(before, after)
 	if len(changes) > 0 {
 		a.Status = protocol.CodeFailed
 	}
@@ -217,8 +214,7 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 		if len(changes) == 0 {
 			return
 		}
-		head := fmt.Sprintf("--- %s\n+++ %s\n", c.Args().Get(0), c.Args().Get(1))
-		w.Coloured(head+strings.Join(lines, "\n")+"\n", term.OfDiff)
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes)), term.OfDiff)
 	})
 }
 
