@@ -95,8 +95,9 @@ func ListedByThread(store string) (map[string][]protocol.Tree, error) {
 const allRef = keptRefs + "all"
 
 // keepTrees makes git keep the given and the listed snapshots, and no others. It skips snapshots that are missing or
-// have a substitute, and returns the number of snapshots. Older versions had a ref for each snapshot.
-func (g git) keepTrees(ctx context.Context, list []listed, trees ...protocol.Tree) (n int, err error) {
+// have a substitute, and returns the number of snapshots. It deletes the refs of older versions: those in keptRefs, and
+// those in more.
+func (g git) keepTrees(ctx context.Context, list []listed, trees []protocol.Tree, more ...string) (n int, err error) {
 	var names []string
 	for _, l := range list {
 		names = append(names, sumOf(l.tree))
@@ -126,7 +127,7 @@ func (g git) keepTrees(ctx context.Context, list []listed, trees ...protocol.Tre
 		return 0, err
 	}
 	fmt.Fprintf(&refs, "update %s %s", allRef, root)
-	old, err := g.run(ctx, nil, "for-each-ref", "--format=delete %(refname)", keptRefs, "refs/uwf", "refs/uwf-apply")
+	old, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=delete %(refname)", keptRefs}, more...)...)
 	for line := range strings.Lines(string(old)) {
 		if !strings.Contains(line, allRef) {
 			refs.WriteString(line)

@@ -123,7 +123,7 @@ func Redact(ctx context.Context, e env.Env, store, common, name string,
 	}
 	list, err := readList(store)
 	if err == nil {
-		_, err = g.keepTrees(ctx, list, trees...)
+		_, err = g.keepTrees(ctx, list, trees, oldRefs()...)
 	}
 	if err != nil {
 		return done, err

@@ -115,7 +115,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if err != nil || dry {
 		return c, err
 	}
-	if c.Kept, err = g.keepTrees(ctx, list, needs.Trees...); err != nil {
+	if c.Kept, err = g.keepTrees(ctx, list, needs.Trees); err != nil {
 		return c, err
 	}
 	if err := errors.Join(removeNew(store, e.Now()), g.prune(ctx, store, common)); err != nil {
@@ -136,6 +136,10 @@ func threadRefs() []string {
 	return []string{"refs/uwf-rescue", "refs/uwf-applied", "refs/uwf-result"}
 }
 
+// oldRefs returns the directories of the refs of threads that older versions write: an older program may be running a
+// step. Their commits have parents, so a redaction deletes them.
+func oldRefs() []string { return []string{"refs/uwf", "refs/uwf-apply"} }
+
 // forget removes deleted threads from the list, and their refs. It returns their number and the rest of the list.
 func (g git) forget(ctx context.Context, store string, gone func(string) bool, dry bool) (int, []listed, error) {
 	threads := map[string]bool{}
@@ -143,7 +147,7 @@ func (g git) forget(ctx context.Context, store string, gone func(string) bool, d
 		threads[thread] = threads[thread] || gone(thread)
 		return threads[thread]
 	}
-	out, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=%(refname)"}, threadRefs()...)...)
+	out, err := g.run(ctx, nil, slices.Concat([]string{"for-each-ref", "--format=%(refname)"}, threadRefs(), oldRefs())...)
 	var remove strings.Builder
 	for ref := range strings.Lines(string(out)) {
 		if isGone(path.Base(strings.TrimSpace(ref))) {

@@ -90,8 +90,13 @@ func TestADamagedList(t *testing.T) {
 	w.sh(`git --git-dir "$STORE" update-ref refs/uwf-kept/` + sum(second) + " " + sum(second) + `; echo third > a`)
 	third := w.take().Tree
 	require.Equal(t, []protocol.Tree{first, second, third}, w.listed())
+	w.sh(`git --git-dir "$STORE" update-ref refs/uwf/two $(git --git-dir "$STORE" commit-tree -m x ` + sum(first) + `)`)
 	w.age()
-	w.collect(snapshot.Needs{Gone: func(string) bool { return false }, Trees: []protocol.Tree{second}}, false)
+	needs := snapshot.Needs{Gone: func(string) bool { return false }, Trees: []protocol.Tree{second}}
+	w.collect(needs, false)
+	require.Equal(t, "refs/uwf-kept/all\nrefs/uwf/two\n", w.sh(`git --git-dir "$STORE" for-each-ref --format='%(refname)'`))
+	needs.Gone = func(thread string) bool { return thread == "two" }
+	w.collect(needs, false)
 	for _, tree := range []protocol.Tree{first, second, third} {
 		require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, tree))
 	}
