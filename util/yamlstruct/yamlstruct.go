@@ -188,7 +188,7 @@ func (d *Decoder) mapping(n *yamldoc.Node, v reflect.Value, path string) {
 
 func (d *Decoder) list(n *yamldoc.Node, v reflect.Value, path string) {
 	if n.Kind != yamldoc.Sequence {
-		d.Report(n.Pos, "such as [a, b]", "%smust be a list", d.where(path))
+		d.Report(n.Pos, "", "%smust be a list", d.where(path))
 		return
 	}
 	s := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))

@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/names"
@@ -20,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // completionScripts ask this program for candidates; one per shell.
@@ -60,7 +64,7 @@ func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		words := c.Args().Slice()
 		a.takeHome(words)
-		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what) }) {
+		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what, words) }) {
 			line := plaintext.Line(found.Word)
 			if found.Help != "" {
 				line += "\t" + term.FirstLine(found.Help, 60)
@@ -90,31 +94,85 @@ func (a commands) takeHome(words []string) {
 const offered = 50
 
 // values lists the values of an argument or flag. Errors yield no candidates.
-func (a commands) values(ctx context.Context, what string) []cmdline.Candidate {
-	files := []cmdline.Candidate{{Word: cmdline.Files}}
+func (a commands) values(ctx context.Context, what string, typed []string) []cmdline.Candidate {
 	switch what {
 	case "thread", "--thread":
-		return a.threadValues(ctx)
-	case "workflow", "name":
-		return append(a.workflowValues(ctx), files...)
+		return a.threadValues(ctx, !onlyActive(typed))
+	case "step", "good", "bad", "--start", "--before", "--from":
+		return a.stepValues(ctx)
+	case "workflow":
+		all := a.projectValues()
+		for _, w := range a.workflowValues(ctx) {
+			if !slices.ContainsFunc(all, func(p cmdline.Candidate) bool { return p.Word == w.Word }) { // not hidden by the project's workflow
+				all = append(all, w)
+			}
+		}
+		return append(all, cmdline.Candidate{Word: cmdline.Files})
+	case "name":
+		return append(a.workflowValues(ctx), cmdline.Candidate{Word: cmdline.Files})
+	case "remote", "--remote":
+		return a.remoteValues()
+	case "shell":
+		return words(shellNames()...)
+	case "--var":
+		return threads.Commands{App: a.App}.VarValues(ctx, typed)
+	case "--set":
+		return threads.Commands{App: a.App}.SetValues(ctx, typed)
 	case "--agent":
 		return a.agentValues(ctx)
-	case "--output", "--content", "--detail", "--vars", "--scenario", "--home", "--store", "--cwd":
-		return files
+	case "--provider":
+		return words(setup.PresetNames()...)
+	case "--template":
+		return words(templates.Names()...)
+	case "--format":
+		return words(formatsOf(typed)...)
+	case "--status":
+		return words(threads.Statuses()...)
+	case "kind":
+		return words("workflow", "start", "step", "detail", "turn", "text", "suspend")
 	}
-	if strings.Contains(what, "file") {
-		return files
+	if strings.Contains(what, "file") || slices.Contains([]string{"--output", "--content", "--detail", "--vars", "--scenario", "--home", "--store", "--cwd"}, what) {
+		return []cmdline.Candidate{{Word: cmdline.Files}}
 	}
 	return nil
 }
 
+func words(all ...string) []cmdline.Candidate {
+	var out []cmdline.Candidate
+	for _, w := range all {
+		out = append(out, cmdline.Candidate{Word: w})
+	}
+	return out
+}
+
+// onlyActive reports whether a command line applies only to active threads.
+func onlyActive(typed []string) bool {
+	return slices.Contains(typed, "thread") &&
+		slices.ContainsFunc([]string{"step", "exec", "kill", "cancel", "stop", "wait", "watch"}, func(verb string) bool {
+			return slices.Contains(typed, verb)
+		})
+}
+
+// formatsOf returns the formats that the command supports.
+func formatsOf(typed []string) []string {
+	switch {
+	case slices.Contains(typed, "graph"):
+		return workflows.GraphFormats()
+	case slices.Contains(typed, "workflow") && (slices.Contains(typed, "validate") || slices.Contains(typed, "check")):
+		return workflows.ValidateFormats()
+	case slices.Contains(typed, "walk"):
+		return append(render.Formats(), "tree")
+	}
+	return render.Formats()
+}
+
 // threadValues returns the newest threads, newest first, and @ for the newest.
-func (a commands) threadValues(ctx context.Context) []cmdline.Candidate {
+func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candidate {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
 		return nil
 	}
-	f := view.Filter{Ended: true, Limit: offered}
+	f := view.Filter{Ended: ended, Limit: offered}
 	out := []cmdline.Candidate{{Word: names.Newest, Help: "the newest thread"}}
 	for item := range view.Items(ctx, e, view.Listed(ctx, e.Reader.Heads, f, func(error) {}), f) {
 		help := string(item.Status)
@@ -126,24 +184,60 @@ func (a commands) threadValues(ctx context.Context) []cmdline.Candidate {
 	return out
 }
 
-// workflowValues returns the workflows of the project and the registry. Names with characters that are special to a
-// shell or a terminal are omitted, because anyone may have put them there.
+// stepValues returns step addresses: the last step of each thread.
+func (a commands) stepValues(ctx context.Context) []cmdline.Candidate {
+	var out []cmdline.Candidate
+	for _, t := range a.threadValues(ctx, true) {
+		out = append(out, cmdline.Candidate{Word: t.Word + "@-1", Help: "last step: " + t.Help})
+	}
+	return out
+}
+
 func (a commands) workflowValues(ctx context.Context) []cmdline.Candidate {
-	quiet := catalog.Catalog{Env: a.Env, Registry: func() (heads.Registry, error) { return a.Index() }}
-	all, err := quiet.List(ctx)
+	x, err := a.Index()
+	if err != nil {
+		return nil
+	}
+	all, err := x.Workflows(ctx)
 	if err != nil {
 		return nil
 	}
 	var out []cmdline.Candidate
 	for _, w := range all {
-		if protocol.WorkflowNameProblem(w.Name) != "" {
-			continue
+		if w.Problem != "" {
+			continue // a shell might interpret it
 		}
-		help := "registered"
-		if w.Origin == catalog.OriginProject {
-			help = "of this project"
+		out = append(out, cmdline.Candidate{Word: w.Name, Help: "registered"})
+	}
+	return out
+}
+
+// remoteValues returns the configured remotes.
+func (a commands) remoteValues() []cmdline.Candidate {
+	all, err := a.Remotes()
+	if err != nil {
+		return nil
+	}
+	var out []cmdline.Candidate
+	for _, r := range all {
+		out = append(out, cmdline.Candidate{Word: r.Name, Help: r.Address})
+	}
+	return out
+}
+
+// projectValues returns the project's workflow names. Names with characters that are special to a shell or a
+// terminal are omitted, because anyone may have put them there.
+func (a commands) projectValues() []cmdline.Candidate {
+	quiet := catalog.Catalog{Env: a.Env}
+	found, err := quiet.Project()
+	if err != nil {
+		return nil
+	}
+	var out []cmdline.Candidate
+	for _, f := range found {
+		if protocol.WorkflowNameProblem(f.Name) == "" {
+			out = append(out, cmdline.Candidate{Word: f.Name, Help: "of this project"})
 		}
-		out = append(out, cmdline.Candidate{Word: w.Name, Help: help})
 	}
 	return out
 }

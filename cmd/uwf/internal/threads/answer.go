@@ -345,3 +345,53 @@ func (a Commands) inputs(ctx context.Context, c *ucli.Context, declared map[stri
 	}
 	return inputs.Fill(ctx, declared, given)
 }
+
+// VarValues completes --var with the inputs of the typed workflow.
+func (a Commands) VarValues(ctx context.Context, typed []string) []cmdline.Candidate {
+	var all []cmdline.Candidate
+	def, err := a.Workflows().Definition(ctx, argumentOf(typed, "run", "start"))
+	if err != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) {
+		all = append(all, cmdline.Candidate{Word: name + "=", Help: def.Inputs[name].Description})
+	}
+	return all
+}
+
+// SetValues completes --set with the fields that the thread asks for.
+func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candidate {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	id, err := a.Thread(ctx, argumentOf(typed, "answer"))
+	if err != nil {
+		return nil
+	}
+	at, err := e.Reader.Show(ctx, id)
+	if err != nil || at.Question == nil {
+		return nil
+	}
+	var all []cmdline.Candidate
+	for _, name := range fieldNames(at.Question.Schema, map[string]any{}) {
+		f, _ := formfields.Named(at.Question.Schema, name)
+		if len(f.Choices) == 0 {
+			all = append(all, cmdline.Candidate{Word: name + "=", Help: f.Description})
+		}
+		for _, choice := range f.Choices {
+			all = append(all, cmdline.Candidate{Word: name + "=" + choice, Help: f.Description})
+		}
+	}
+	return all
+}
+
+// argumentOf returns the word after any of the commands, or "".
+func argumentOf(typed []string, commands ...string) string {
+	for i, word := range typed[:max(0, len(typed)-1)] {
+		if slices.Contains(commands, word) && !strings.HasPrefix(typed[i+1], "-") {
+			return typed[i+1]
+		}
+	}
+	return ""
+}
