@@ -167,7 +167,7 @@ func ParseKey(s string) (Key, error) {
 			}
 			k.typ = t.Elem()
 		default:
-			return Key{}, usage(fmt.Sprintf("%s has no fields", k), "")
+			return Key{}, usage(fmt.Sprintf("%s has no fields: it is %s", k, kindWords(t)), "")
 		}
 		if part == "" {
 			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s),
@@ -232,7 +232,7 @@ func usage(message, hint string) *protocol.Error {
 	return e
 }
 
-// Value parses a value typed on a command line: a string verbatim, anything else as JSON or YAML. [Set] checks it.
+// Value parses a value typed on a command line: a string verbatim, a list or a mapping as JSON or YAML.
 // Errors are *protocol.Error (code invalid) and don't contain the value, which might be a secret.
 func (k Key) Value(text string) (any, error) {
 	t := k.typ
@@ -243,10 +243,64 @@ func (k Key) Value(text string) (any, error) {
 		return text, nil
 	}
 	doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{})
-	if err != nil || doc.Root.Value() == nil {
-		return nil, invalid([]string{"to remove it: uwf config unset " + k.String()}, "the value of %s is empty or not YAML", k)
+	if err != nil {
+		return nil, k.wrong(t)
+	}
+	ok := false
+	switch t.Kind() {
+	case reflect.Bool:
+		_, ok = doc.Root.Scalar.(bool)
+	case reflect.Int, reflect.Int64:
+		_, ok = doc.Root.Scalar.(int64)
+	case reflect.Float64:
+		_, whole := doc.Root.Scalar.(int64)
+		_, ok = doc.Root.Scalar.(float64)
+		ok = ok || whole
+	case reflect.Slice:
+		ok = doc.Root.Kind == yamldoc.Sequence || t == reflect.TypeFor[protocol.Network]() && doc.Root.Kind == yamldoc.Scalar
+	default:
+		ok = doc.Root.Kind == yamldoc.Mapping
+	}
+	if !ok {
+		return nil, k.wrong(t)
 	}
 	return doc.Root.Value(), nil
+}
+
+func (k Key) wrong(t reflect.Type) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s must be %s", k, kindWords(t)),
+		Hints: k.examples(t)}
+}
+
+// examples returns example values.
+func (k Key) examples(t reflect.Type) []string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return []string{"uwf config set " + k.String() + ` '["first","second"]'`}
+	case reflect.Struct:
+		fields := keys(yamlstruct.Fields(t))
+		return []string{"uwf config set " + k.String() + "." + fields[0] + " <value>",
+			"its fields: " + strings.Join(fields, ", ")}
+	case reflect.Map:
+		return []string{"uwf config set " + k.String() + ".<name> <value>"}
+	}
+	return nil
+}
+
+func kindWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list, such as [\"a\",\"b\"]"
+	}
+	return "a mapping, such as {\"key\": \"value\"}"
 }
 
 // Lookup returns the value of a key in the result of [Raw].

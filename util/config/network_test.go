@@ -48,7 +48,7 @@ func TestNetworkIsSet(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	_, _, err = Set(nil, "config.yaml", key, map[string]any{"a": "b"}, process())
+	_, err = key.Value("{a: b}")
 	require.ErrorContains(t, err, "sandbox.network")
 }
 
