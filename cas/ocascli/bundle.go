@@ -259,7 +259,7 @@ func BundleError(name string, err error) error {
 	case errors.Is(err, bundle.ErrNotBundle):
 		out.Message, out.Hints = name+" is not a bundle", []string{"to create one: uwf thread export <thread> -o threads.uwfb"}
 	case errors.As(err, new(*bundle.NewerError)):
-		out.Code, out.Hints = protocol.CodeUnsupportedVersion, []string{"upgrade uwf"}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: out.Message, Err: err, Hints: []string{"upgrade uwf"}}
 	case errors.As(err, new(*bundle.HashError)):
 		out.Hints = []string{"to import it into a separate store: --store DIR --home DIR"}
 	case errors.As(err, new(*bundle.FaultError)):

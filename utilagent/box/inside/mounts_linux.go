@@ -234,6 +234,9 @@ func overlay(lower int, m plan.Mount) (int, error) {
 	if err := errors.Join(unix.FsconfigSetFlag(fs, "userxattr"), unix.FsconfigSetFlag(fs, "volatile"), unix.FsconfigCreate(fs)); err != nil {
 		return -1, err
 	}
+	for _, dir := range []string{"/work", "/work/incompat", "/work/incompat/volatile"} {
+		_ = unix.Chmod(m.Work+dir, 0o700) // the kernel creates them without permissions, and the user could not remove them
+	}
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 

@@ -274,14 +274,6 @@ func (l layer) copyBack(sessions []string) error {
 		return err
 	}
 	defer upper.Close() // opened for reading
-	work := filepath.Join(filepath.Dir(l.upper), workDir, "work")
-	// The kernel creates them without permissions, and they could not be removed later.
-	for _, dir := range []string{"", "incompat", "incompat/volatile"} {
-		dir = filepath.Join(work, dir)
-		if err := os.Chmod(dir, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
 	var errs []error
 	for _, name := range l.Logins {
 		errs = append(errs, l.login(upper, name))
