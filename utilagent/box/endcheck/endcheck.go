@@ -549,7 +549,9 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 	restored := e.held != nil && own
 	for _, entry := range armed() {
 		full := join(name, entry)
-		safe := slices.Contains(e.settled, filepath.Join(at, entry)) || restored && (entry == "config" || entry == "hooks") ||
+		// What another command made while this one began is settled as that left it: it must have existed before both.
+		settled := was.Armed[entry] != "" && slices.Contains(e.settled, filepath.Join(at, entry))
+		safe := settled || restored && (entry == "config" || entry == "hooks") ||
 			own && entry == "hooks" && now.Mounted[entry].same(was.Mounted[entry])
 		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || safe || e.allowed(filepath.Join(at, entry)) {
 			continue
