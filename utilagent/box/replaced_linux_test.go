@@ -69,7 +69,9 @@ func TestReplaced(t *testing.T) {
 			child, err := proc.Start(cmd)
 			require.NoError(t, out.Close())
 			if err != nil {
-				t.Skipf("no namespaces here: %v", box.Probe(exe))
+				none := box.Probe(exe)
+				require.Error(t, none, "namespaces work, but: %v", err)
+				t.Skipf("no namespaces here: %v", none)
 			}
 			began := bufio.NewReader(read)
 			_, err = began.ReadString('\n')
