@@ -50,6 +50,8 @@ func newNormalizer(dir string) normalizer {
 	if home, err := os.UserHomeDir(); err == nil && len(home) > 1 {
 		add(`(^|[^\w/])`+regexp.QuoteMeta(home)+`\b`, "$1$$HOME")
 	}
+	// before the ids: the fraction of a second can look like the beginning of one (.0123456Z)
+	add(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?)?`, "<date>")
 	add(`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`, "<ulid>")
 	add(`\b[0-9A-F][0-9A-HJKMNP-TV-Z]{12}\b`, "<hash>")
 	add(`/[0-9A-Z]{2}/<hash>`, "/<dir>/<hash>")
@@ -65,7 +67,6 @@ func newNormalizer(dir string) normalizer {
 	add(`(^|\s)[0-9A-HJKMNP-TV-Z]{8}(  )`, "$1<id>$2") // the end of a thread's id, in a table
 	add(`(127\.0\.0\.1|localhost|\[::1\]):\d+`, "$1:<port>")
 	add(`\b(pid|process|kill( -[A-Z]+)?) \d+`, "$1 <pid>")
-	add(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?)?`, "<date>")
 	add(`(^|[\s(])([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?($|[\s,.;)])`, "$1<clock>$4") // not a line and column
 	add(`\b(\d+m)?\d+\.\d+ ?(ns|µs|ms|s)\b|\b\d+(ns|µs|ms)\b`, "<time>")
 	add(`(\w+Ms"?: ?)\d+`, "$1<time>")

@@ -102,6 +102,7 @@ func TestWhatDiffersWithEachRun(t *testing.T) {
 		"resumes at 18:30, or later":                                                "resumes at <clock>, or later",
 		"locked by pid 4711":                                                        "locked by pid <pid>",
 		"until 2026-11-28T12:16:13Z, after 1.234s":                                  "until <date>, after <time>",
+		`{"time":"2026-11-30T00:01:25.012345678Z"}`:                                 `{"time":"<date>"}`,
 		"3 of 12 steps cost $1.20 in 30s":                                           "3 of 12 steps cost $1.20 in 30s",
 		"/home/me/uwf/util/x":                                                       "$PACKAGE/x",
 		"/proc/self" + home:                                                         "/proc/self" + home,

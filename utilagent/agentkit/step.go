@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -36,12 +37,10 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if k.session, err = k.pick(ctx); err != nil {
 		return protocol.Result{}, err
 	}
-	entered := make(chan error, 1)
-	go func() { // it waits for the disk
-		entered <- k.enter()
-		close(entered)
-	}()
-	defer func() { <-entered }()
+	var entered error
+	var entering sync.WaitGroup
+	entering.Go(func() { entered = k.enter() }) // it waits for the disk
+	defer entering.Wait()
 	brief, err := k.brief(ctx)
 	if err != nil {
 		return protocol.Result{}, err
@@ -54,8 +53,8 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err := k.addMessages(ctx, req); err != nil {
 		return protocol.Result{}, err
 	}
-	if err := <-entered; err != nil {
-		return protocol.Result{}, err
+	if entering.Wait(); entered != nil {
+		return protocol.Result{}, entered
 	}
 	started := e.Now()
 	done, err := k.settle(ctx, req)

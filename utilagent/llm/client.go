@@ -301,7 +301,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 		dog.stop()
 		return Response{}, err
 	}
-	res, err := c.http.Do(httpReq)
+	res, err := c.http.Do(httpReq) //nolint:bodyclose // dog.finish closes it
 	if err != nil {
 		err = c.transportError(ctx, err)
 		dog.stop()

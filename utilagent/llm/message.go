@@ -28,6 +28,7 @@ type Message struct {
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
+// ToolCall is a call of a tool that the model asks for.
 type ToolCall struct {
 	ID   string `json:"id"` // unique in the conversation
 	Name string `json:"name"`

@@ -140,7 +140,7 @@ func (m Merging) edit(ctx context.Context, text []byte, edits [][]string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a copy in the directory for temporary files
 	file := filepath.Join(dir, "config")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err

@@ -301,7 +301,7 @@ func (c *conn) renew(n int) {
 
 func (c *conn) closeWrite() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
+		_ = half.CloseWrite() // the other side may be gone
 	} else {
 		c.Close()
 	}
@@ -314,7 +314,7 @@ func (c *conn) answer(status, why string) {
 	fmt.Fprintf(c, "HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\nuwf: %s\n",
 		status, len(why)+len("uwf: \n"), why)
 	c.closeWrite()
-	io.CopyN(io.Discard, c, lingerBytes)
+	_, _ = io.CopyN(io.Discard, c, lingerBytes)
 }
 
 const maxRefused = 50 // bounds the size of a step's record, which lists all of them

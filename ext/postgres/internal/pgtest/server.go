@@ -31,7 +31,7 @@ type Server struct {
 	bin  string
 	cred *syscall.Credential
 	cmd  *exec.Cmd
-	done chan error
+	done chan struct{}
 }
 
 // Start creates and starts a cluster. settings are lines for postgresql.conf.
@@ -154,18 +154,22 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	done, cmd := make(chan error, 1), s.cmd
+	var failed error
+	done, cmd := make(chan struct{}), s.cmd
 	s.done = done
-	go func() { done <- cmd.Wait() }()
+	go func() {
+		failed = cmd.Wait()
+		close(done)
+	}()
 	for {
 		conn, err := pgconn.Connect(ctx, s.Socket("postgres", ""))
 		if err == nil {
 			return conn.Close(ctx)
 		}
 		select {
-		case err := <-done:
+		case <-done:
 			s.cmd = nil
-			return fmt.Errorf("postgres: %w\n%s", err, s.Log())
+			return fmt.Errorf("postgres: %w\n%s", failed, s.Log())
 		case <-ctx.Done():
 			return fmt.Errorf("postgres does not answer: %w\n%s", err, s.Log())
 		case <-time.After(20 * time.Millisecond):
