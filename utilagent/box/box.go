@@ -98,7 +98,8 @@ type Request struct {
 	ReadOnly  bool     // the workspace is read-only
 	Finds     []string // visible paths below the home or /tmp; may contain symbolic links
 	Mounts    []plan.Mount
-	Status    *os.File // see [proc.Box]
+	Now       time.Time // for the age of caches
+	Status    *os.File  // see [proc.Box]
 
 	NoUnixSockets bool
 	Network       protocol.Network // the hosts it can reach
@@ -166,7 +167,7 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	if err != nil {
 		return c, nil, err
 	}
-	run.outlet, run.planned = outlet, sync.OnceValue(func() error { return errors.Join(b.build(r, run), unlock()) })
+	run.outlet, run.planned = outlet, sync.OnceValue(func() error { return errors.Join(b.build(r, box, run), unlock()) })
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
 	c.Box = &proc.Box{Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
@@ -211,7 +212,7 @@ func (r Request) holdsHome() bool {
 }
 
 // build examines the workspace and completes the plan.
-func (b *builder) build(r Request, run *Run) error {
+func (b *builder) build(r Request, box string, run *Run) error {
 	found, err := r.examine(run, nil)
 	if err != nil {
 		return err
@@ -230,6 +231,7 @@ func (b *builder) build(r Request, run *Run) error {
 	}
 	b.above(r)
 	b.places(r)
+	b.warm(r, box)
 	for _, m := range r.Mounts {
 		if b.mounts[m.Path].Kind != plan.Write { // the user made it writable
 			b.add(m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/gocache"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/programtest"
@@ -36,7 +37,8 @@ func TestMain(m *testing.M) {
 type space struct {
 	*testing.T
 	home, work, state, tmp string
-	program                string // default: the shell
+	program                string   // default: the shell
+	more                   []string // of the program's environment
 	request                box.Request
 }
 
@@ -90,7 +92,7 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	read, write, err := os.Pipe()
 	require.NoError(s, err)
 	cmd, run, err := s.request.Prepare(exe, proc.Command{
-		Path: cmp.Or(s.program, "/bin/sh"), Args: []string{"-c", script}, Dir: s.work, Env: s.env(), Stdout: write, Stderr: write,
+		Path: cmp.Or(s.program, "/bin/sh"), Args: []string{"-c", script}, Dir: s.work, Env: append(s.env(), s.more...), Stdout: write, Stderr: write,
 	})
 	require.NoError(s, err)
 	child, err := proc.Start(cmd)
@@ -193,6 +195,56 @@ func TestRun(t *testing.T) {
 }
 
 // A home and a state directory behind a link work.
+// TestGoCache tests when a new build cache is filled from the user's; see package gocache for how.
+func TestGoCache(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(s *space, own, users string)
+		cold   bool
+	}{
+		"new": {},
+		"a moment old": {change: func(s *space, own, users string) {
+			s.write(own+"/README", "")
+			s.request.Now = s.request.Now.Add(time.Minute)
+		}},
+		"old": {cold: true, change: func(s *space, own, users string) {
+			s.write(own+"/README", "")
+			s.request.Now = s.request.Now.Add(2 * time.Hour)
+		}},
+		"no cache of the user": {cold: true, change: func(s *space, own, users string) {
+			require.NoError(s, os.RemoveAll(filepath.Join(s.home, users)))
+		}},
+		"denied": {cold: true, change: func(s *space, own, users string) {
+			s.request.Off = offlimits.New(offlimits.Options{UserHome: s.home, Dir: s.work, Hide: []string{filepath.Join(s.home, ".cache")}})
+		}},
+		"another program": {cold: true, change: func(s *space, own, users string) { s.more = append(s.more, "GOCACHEPROG=true") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			const own, users = ".cache/uwf/commands/1/go-build", ".cache/go-build"
+			s.write(users+"/file", "text")
+			require.NoError(t, os.MkdirAll(filepath.Join(s.home, own), 0o700))
+			s.request.Environ, s.request.Now = s.env(), time.Now()
+			s.request.Writable = []string{filepath.Join(s.home, own)}
+			s.more = []string{"GOCACHE=" + filepath.Join(s.home, own)}
+			if c.change != nil {
+				c.change(s, own, users)
+			}
+			out, status, _ := s.run(`set -- $GOCACHEPROG; echo $2; cat ~/.cache/go-build/file; [ -x "$1" ] || echo no program; ! echo x >~/.cache/go-build/new`)
+			require.Zero(t, status.Code, out)
+			if c.cold {
+				require.NotContains(t, out, gocache.Argument)
+				require.NotContains(t, out, "text")
+				return
+			}
+			require.Contains(t, out, gocache.Argument+"\ntext")
+			require.NotContains(t, out, "no program")
+			require.NoFileExists(t, filepath.Join(s.home, users, "new"))
+		})
+	}
+}
+
 func TestBehindALink(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -390,6 +390,7 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
 		Writable: real(append(slices.Clip(caches), tmp)), Temporary: realDir(tmp), State: dirs.Box(),
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
+		Now:      env.Now(),
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
 	}}
 	before, b := c.close, c.box

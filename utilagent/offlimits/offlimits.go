@@ -32,6 +32,7 @@ type List struct {
 	hidden   []string // absolute and free of symbolic links, like all paths here
 	readable []string
 	writable []string
+	denied   []string // hidden by the user
 	guards   []string // read-only
 	user     string   // the home directory if the workspace contains it: file tools write nothing hidden in it
 	home     string   // the user's home with git's settings, or ""
@@ -87,6 +88,9 @@ func (l List) Closed() (closed []string) {
 
 // maxClosed bounds the number of paths, since each becomes an argument on a command line.
 const maxClosed = 2000
+
+// Denied returns the hidden paths that are not hidden by default.
+func (l List) Denied() []string { return l.denied }
 
 // Readable returns the exceptions from Hidden.
 func (l List) Readable() []string { return l.readable }

@@ -72,7 +72,8 @@ type Options struct {
 // not writable.
 func New(o Options) List {
 	l := List{readable: append(o.all(o.AllowRead), o.all(o.shown())...), writable: o.all(o.AllowWrite), home: o.UserHome}
-	for _, path := range append(o.all([]string{o.Home, o.Store}), o.all(o.Hide)...) {
+	l.denied = o.all(o.Hide)
+	for _, path := range append(o.all([]string{o.Home, o.Store}), l.denied...) {
 		l.hide(path)
 	}
 	home := o.resolve(o.UserHome)

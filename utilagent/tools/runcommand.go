@@ -424,7 +424,7 @@ func (c Commands) request(w *Workspace) (box.Request, error) {
 	r := box.Request{
 		Workspace: w.real, Git: offlimits.GitDirs(w.real), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
 		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
-		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Network: c.Network, Nest: c.Nest,
+		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Network: c.Network, Nest: c.Nest, Now: c.now(),
 	}
 	if r.Environ == nil {
 		r.Environ = c.Env
