@@ -15,7 +15,7 @@ TAGS    ?=
 SAMPLED ?= $(addprefix ./,cas/bundle cas/fsck cas/fsstore cas/heads/fileheads)
 # The packages whose goroutines share memory, except those that take minutes: what CI runs with the race detector.
 RACED   ?= $(addprefix ./,cas cas/internal/... engine/agentproc engine/discover engine/locker/... engine/notify \
-	engine/remotes remote/remotetest/memremote remote/storeremote util/log util/plaintext util/proc util/secret \
+	engine/remotes remote/storeremote util/log util/plaintext util/proc util/secret \
 	util/terminal utilagent/acp utilagent/agentkit utilagent/box/proxy utilagent/cliagent utilagent/cliagent/output utilagent/internal/... utilagent/llm \
 	utilagent/react utilagent/tools cmd/uwf-web cmd/uwf/internal/app cmd/uwf/internal/doctor cmd/uwf/internal/setup)
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest"
 )
 
 // slow is a remote during whose transfers something else happens.
@@ -36,7 +36,7 @@ func (r slow) Put(ctx context.Context, records []remote.Record) ([]cas.Hash, err
 func TestCollectedDuringTransfers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	there := memremote.New(cas.XXH3, time.Now)
+	there := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, there), newSide(t, there)
 	collect := func(s *side) int {
 		report, err := gc.Run(ctx, s.Store, gc.Options{Homes: []string{s.dir}, Now: func() time.Time { return time.Now().Add(time.Minute) }})

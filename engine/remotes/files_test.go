@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -44,12 +44,12 @@ func tree(t *testing.T, entries ...any) remote.Object {
 }
 
 // withFiles returns a remote with a thread whose last step refers to files, and with the objects.
-func withFiles(t *testing.T, root remote.Object, objects ...remote.Object) (*memremote.Remote, *side, string) {
+func withFiles(t *testing.T, root remote.Object, objects ...remote.Object) (remotetest.Directory, *side, string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is needed")
 	}
-	r := memremote.New(cas.XXH3, time.Now)
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	require.NoError(t, r.PutObjects(t.Context(), append(objects, root)))
 	ann := newSide(t, r)
 	id := ann.start()
@@ -85,7 +85,7 @@ func TestFilesCome(t *testing.T) {
 	require.Equal(t, 2, done.Objects)
 
 	// They can be pushed to a remote that has none of them.
-	other := memremote.New(cas.XXH3, time.Now)
+	other := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	bob.Link.Name, bob.Remote = "other", other
 	sent, err := bob.Push(t.Context(), []string{id}, remotes.PushOptions{})
 	require.NoError(t, err)

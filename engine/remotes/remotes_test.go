@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/util/hints"
 )
 
@@ -33,7 +33,7 @@ func coded(t *testing.T, err error, code protocol.Code) *protocol.Error {
 // A thread is handed to another home, continued there, and returned.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, time.Now)
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	ann.step(id, 1)
@@ -83,7 +83,7 @@ func TestHandOver(t *testing.T) {
 // A thread that diverged is reported, and stays unchanged on both sides.
 func TestDiverged(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, time.Now)
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -118,7 +118,7 @@ func TestDiverged(t *testing.T) {
 // A step that was replaced is replaced on both sides.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, time.Now)
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	start := ann.head(id)
@@ -142,7 +142,7 @@ func TestReplaced(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	r := memremote.New(cas.XXH3, time.Now)
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -208,7 +208,7 @@ func TestUnpublished(t *testing.T) {
 	for name, f := range map[string]*failing{"nodes": {put: 2}, "head": {swap: 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f.Remote = memremote.New(cas.XXH3, time.Now)
+			f.Remote = remotetest.NewDirectory(t, cas.XXH3, time.Now)
 			ann, bob := newSide(t, f), newSide(t, f)
 			id := ann.start()
 			_, err := ann.push(id)
@@ -241,7 +241,7 @@ func TestPushThatFailed(t *testing.T) {
 	for name, f := range map[string]*failing{"nodes": {put: 3}, "head": {swap: 3}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f.Remote = memremote.New(cas.XXH3, time.Now)
+			f.Remote = remotetest.NewDirectory(t, cas.XXH3, time.Now)
 			ann := newSide(t, f)
 			first, last := ann.start(), ann.start()
 			_, err := ann.Push(t.Context(), []string{first, last}, remotes.PushOptions{})
@@ -268,7 +268,7 @@ func TestPushThatFailed(t *testing.T) {
 // If only the response was lost, the push succeeds.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
-	f := &failing{Remote: memremote.New(cas.XXH3, time.Now), after: 2}
+	f := &failing{Remote: remotetest.NewDirectory(t, cas.XXH3, time.Now), after: 2}
 	ann := newSide(t, f)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -281,8 +281,8 @@ func TestAnswerIsLost(t *testing.T) {
 // overwrites nothing.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
-	clock := time.UnixMilli(1_000_000)
-	r := memremote.New(cas.XXH3, func() time.Time { return clock })
+	clock := time.Now()
+	r := remotetest.NewDirectory(t, cas.XXH3, func() time.Time { return clock })
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -306,7 +306,7 @@ func TestFrozen(t *testing.T) {
 // While a thread is leased, others see the owner.
 func TestLeased(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, time.Now)
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -374,7 +374,7 @@ func (l *lying) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Rec
 // A remote isn't trusted: everything that can be checked is checked.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	mem := memremote.New(cas.XXH3, time.Now)
+	mem := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann := newSide(t, mem)
 	id, other := ann.start(), ann.start()
 	ann.step(id, 1)
@@ -439,7 +439,7 @@ func TestHostile(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	mem := memremote.New(cas.XXH3, time.Now)
+	mem := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann, bob := newSide(t, mem), newSide(t, mem)
 	id := ann.start()
 	head := ann.step(id, 1)
@@ -470,7 +470,7 @@ func TestRedacted(t *testing.T) {
 	require.True(t, redacted, "it does not come back")
 
 	// A pull from a remote that never had the content gets the tombstone.
-	empty := memremote.New(cas.XXH3, time.Now)
+	empty := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 	ann.Remote = empty
 	_, err = ann.push(id)
 	require.NoError(t, err)

@@ -9,46 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/cas/prune"
-	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/storeremote"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // Each connection opens the directory again, as a new process would.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	opener := func(dir string, a cas.Algorithm) remotetest.Open {
-		return func(t testing.TB) remote.Remote {
-			r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: a, Program: "test", Now: time.Now})
-			require.NoError(t, err)
-			return r
-		}
-	}
 	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
-		return opener(filepath.Join(t.TempDir(), "team"), a)
+		return remotetest.NewDirectory(t, a, time.Now).Open(a)
 	})
 	remotetest.RunUpkeep(t, func(t *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
-		dir := filepath.Join(t.TempDir(), "team")
-		return opener(dir, a), remotetest.Upkeep{
-			Remove: func(thread string) error {
-				_, err := prune.Run(t.Context(), fileheads.Open(dir, durable.OS()), prune.Options{Home: dir, Threads: []string{thread}, Now: time.Now()})
-				return err
-			},
-			Redact: func(thread string, h cas.Hash, reason string) error {
-				s, err := fsstore.Open(t.Context(), filepath.Join(dir, "cas"), fsstore.Options{})
-				if err == nil {
-					_, err = redact.Node(t.Context(), s, fileheads.Open(dir, durable.OS()), thread, h,
-						redact.Options{Reason: reason, Now: time.Now})
-				}
-				return err
-			},
-		}
+		d := remotetest.NewDirectory(t, a, time.Now)
+		return d.Open(a), d.Upkeep(t)
 	})
 }
 

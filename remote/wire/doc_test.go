@@ -14,7 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
@@ -44,7 +44,9 @@ func TestDocumentedSession(t *testing.T) {
 	}
 	now := func() time.Time { return time.UnixMilli(1_780_000_000_000) }
 	var out bytes.Buffer
-	err = wire.Serve(t.Context(), strings.NewReader(client), &out, func(context.Context, wire.Hello) (remote.Remote, error) { return memremote.New(cas.XXH3, now), nil })
+	err = wire.Serve(t.Context(), strings.NewReader(client), &out, func(context.Context, wire.Hello) (remote.Remote, error) {
+		return remotetest.NewDirectory(t, cas.XXH3, now), nil
+	})
 	require.NoError(t, err)
 	require.Equal(t, server, out.String())
 }

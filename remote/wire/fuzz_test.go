@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
@@ -52,11 +51,11 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte(hello + frame('q', `{"verb":"threads","filter":{"limit":1}}`) + frame('.', "{}")))
 	f.Add([]byte(hello + frame('q', `{"verb":"walk","hashes":["`+string(c.Head())+`"]}`) + frame('.', "{}")))
 	f.Fuzz(func(t *testing.T, says []byte) {
-		r := memremote.New(cas.XXH3, time.Now)
+		r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 		_ = wire.Serve(t.Context(), bytes.NewReader(says), io.Discard, func(context.Context, wire.Hello) (remote.Remote, error) { return r, nil })
 		for s, err := range r.Threads(t.Context(), remote.Filter{}) {
 			require.NoError(t, err)
-			require.NoError(t, remote.CheckComplete(t.Context(), memremote.Reader(r), s.Head, ""), "no head leads to what is not there")
+			require.NoError(t, remote.CheckComplete(t.Context(), r.Store(t), s.Head, ""), "no head leads to what is not there")
 		}
 	})
 }

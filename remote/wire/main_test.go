@@ -1,10 +1,10 @@
 package wire_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-func TestMain(m *testing.M) { os.Exit(prosetest.Run(m)) }
+func TestMain(m *testing.M) { tmpfstest.Main(prosetest.Of(m)) }

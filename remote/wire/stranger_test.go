@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/wire"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -427,7 +427,7 @@ func TestHostileClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := memremote.New(cas.XXH3, time.Now)
+			r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
 			var out bytes.Buffer
 			err := wire.Serve(t.Context(), strings.NewReader(says), &out, func(context.Context, wire.Hello) (remote.Remote, error) { return r, nil })
 			require.True(t, err != nil || strings.Contains(out.String(), `"error"`), "%q", out.String())

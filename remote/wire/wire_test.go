@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
-	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
@@ -43,16 +42,12 @@ func serve(t testing.TB, r remote.Remote) *wire.Client {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	remotetest.Run(t, func(_ *testing.T, a cas.Algorithm) remotetest.Open {
-		r := memremote.New(a, time.Now)
+	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
+		r := remotetest.NewDirectory(t, a, time.Now)
 		return func(t testing.TB) remote.Remote { return serve(t, r) }
 	})
-	remotetest.RunUpkeep(t, func(_ *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
-		r := memremote.New(a, time.Now)
-		return func(t testing.TB) remote.Remote { return serve(t, r) }, remotetest.Upkeep{
-			Remove: r.Remove, Redact: func(thread string, h cas.Hash, reason string) error {
-				return r.Redact(thread, cas.Tombstone{Hash: h, Type: r.Kinds().MetaHash(), Reason: reason, At: 1})
-			},
-		}
+	remotetest.RunUpkeep(t, func(t *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
+		r := remotetest.NewDirectory(t, a, time.Now)
+		return func(t testing.TB) remote.Remote { return serve(t, r) }, r.Upkeep(t)
 	})
 }
