@@ -156,10 +156,12 @@ func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[pr
 	if err != nil || t.Last == nil || t.Last.Files == nil {
 		return nil
 	}
-	store, _, err := e.Finder().Find(ctx, t.Last.Root, t.Last.Files.Tree)
+	finder := e.Finder()
+	store, _, err := finder.Find(ctx, t.Last.Root, t.Last.Files.Tree)
 	if err != nil || store == "" {
 		return nil
 	}
+	stores := append([]string{store}, finder.all...) // the files of pulled steps are apart from those of our own
 	var of []protocol.Hash
 	var pairs [][2]protocol.Tree
 	for s, err := range t.Steps(ctx) {
@@ -177,7 +179,7 @@ func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[pr
 		}
 	}
 	of, pairs = append(of, ""), append(pairs, [2]protocol.Tree{pairs[len(pairs)-1][0], t.Last.Files.Tree})
-	sums, err := snapshot.Totals(ctx, e.Env, store, pairs)
+	sums, err := snapshot.Totals(ctx, e.Env, stores, pairs)
 	if err != nil {
 		return nil
 	}

@@ -92,9 +92,15 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 	return list, nil
 }
 
-// Totals returns the size of the difference for pairs of trees; nil if a tree is missing.
-func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tree) ([]*protocol.FileTotals, error) {
-	g := inStore(e, store)
+// Totals returns the size of the difference for pairs of trees; nil if a tree is missing. The trees can be in any
+// of our git directories; the first one has most of them.
+func Totals(ctx context.Context, e env.Env, stores []string, pairs [][2]protocol.Tree) ([]*protocol.FileTotals, error) {
+	g := inStore(e, stores[0])
+	var more []string
+	for _, store := range stores[1:] {
+		more = append(more, filepath.Join(store, "objects"))
+	}
+	g.env = append(g.env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+strings.Join(more, string(filepath.ListSeparator)))
 	sums := make([]*protocol.FileTotals, len(pairs))
 	var names []string
 	for _, pair := range pairs {

@@ -55,7 +55,7 @@ func TestNothingRunsFromOurGitDirectory(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"diff": func() error { _, err := snapshot.Diff(t.Context(), w.env, w.spec.Git, first, second); return err },
 		"totals": func() error {
-			_, err := snapshot.Totals(t.Context(), w.env, w.spec.Git, [][2]protocol.Tree{{first, second}})
+			_, err := snapshot.Totals(t.Context(), w.env, []string{w.spec.Git}, [][2]protocol.Tree{{first, second}})
 			return err
 		},
 		"has": func() error { snapshot.Has(t.Context(), w.env, w.spec.Git, first); return nil },

@@ -169,6 +169,21 @@ func (w *world) write(name, text string) {
 	require.NoError(w, os.WriteFile(path, []byte(text), 0o644))
 }
 
+// The files of pulled steps are in another git directory than those of our own.
+func TestTotalsOfTwoStores(t *testing.T) {
+	t.Parallel()
+	ours, theirs := repository(t), repository(t)
+	ours.write("a", "one\n")
+	first := ours.take().Tree
+	theirs.write("a", "one\ntwo\n")
+	second := theirs.take().Tree
+	stores := []string{theirs.spec.Git, ours.spec.Git}
+	missing := protocol.Tree("sha1:" + strings.Repeat("0", 40))
+	sums, err := snapshot.Totals(t.Context(), ours.env, stores, [][2]protocol.Tree{{first, second}, {first, missing}})
+	require.NoError(t, err)
+	require.Equal(t, []*protocol.FileTotals{{Files: 1, Added: 1}, nil}, sums)
+}
+
 func TestSnapshotsComeBack(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
