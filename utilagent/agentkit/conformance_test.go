@@ -2,23 +2,25 @@ package agentkit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+	"github.com/united-workforce/uwf/utilagent/modelcall"
 	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
@@ -27,6 +29,10 @@ import (
 const beAgent = "AGENTKIT_TEST_AGENT"
 
 func TestMain(m *testing.M) {
+	if modelcall.Called(os.Args[1:]) {
+		beModel()
+		return
+	}
 	if name := os.Getenv(beAgent); name != "" {
 		agentkit.Run(agents()[name])
 	}
@@ -44,12 +50,17 @@ func answer(text string) roles.Func {
 	}
 }
 
-// extracted returns an answer that a model must extract, with a client linked by the agent.
-func extracted(text string, by runenv.Extractor) roles.Func {
-	return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-		runenv.Of(ctx).Extractor = by
-		return answer(text)(ctx, req)
+// beModel acts as the program that sends requests to models. The model knows only answers that are sure.
+func beModel() {
+	var r modelcall.Request
+	if json.NewDecoder(os.Stdin).Decode(&r) != nil {
+		os.Exit(1)
 	}
+	reply := modelcall.Reply{Text: `{"$status": "done", "summary": "by ` + r.Endpoint.Model + `"}`, Usage: protocol.Usage{InputTokens: 100}}
+	if strings.Contains(r.User, "not sure") {
+		reply.Text = "null"
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(reply)
 }
 
 // corrections answers the n-th Continue with the n-th text, each in a new session.
@@ -101,15 +112,11 @@ func agents() map[string]agentkit.Options {
 				return agentkit.Result{Value: map[string]any{"$status": "done", "summary": message}, SessionID: "s"}, nil
 			},
 		},
-		"talks":   {Name: "talks", Run: talks},
-		"returns": {Name: "returns", Run: returns, Continue: corrections(good)},
-		"dirty":   {Name: "dirty", Run: answer("---\n$status: done\nsummary: \"a\xffb\"\n---\nbody \xff")},
-		"extracts": {Name: "extracts", Run: extracted("I am done.", func(_ context.Context, m config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
-			return "```json\n{\"$status\": \"done\", \"summary\": \"by " + m.Model + "\"}\n```", protocol.Usage{InputTokens: 100}, nil
-		})},
-		"invents": {Name: "invents", Run: extracted("I am not sure.", func(context.Context, config.Endpoint, string, string, any) (string, protocol.Usage, error) {
-			return "null", protocol.Usage{}, nil
-		})},
+		"talks":    {Name: "talks", Run: talks},
+		"returns":  {Name: "returns", Run: returns, Continue: corrections(good)},
+		"dirty":    {Name: "dirty", Run: answer("---\n$status: done\nsummary: \"a\xffb\"\n---\nbody \xff")},
+		"extracts": {Name: "extracts", Run: answer("I am done.")},
+		"invents":  {Name: "invents", Run: answer("I am not sure.")},
 		"args": {Name: "args", Version: "v1.2.3", Usage: "Own: --file FILE", ParseArgs: func(args []string) ([]string, error) {
 			if len(args) > 1 && args[0] == "--file" {
 				return args[2:], nil

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
 // maxCorrections bounds how many times an invalid answer is sent back.
@@ -179,60 +180,17 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 		return s.invalid(failed)
 	}
 	k.run.Log.Info("a model reads the answer", "model", alias, "problem", s.problem)
-	if s.output, err = k.extractWith(ctx, c, alias, req, s); err != nil {
+	answer := k.secrets.Hide(strings.Join(s.answers, "\n\n"))
+	out, usage, err := modelcall.ExtractData(ctx, k.run.Env, c, alias, k.role.ExtractPrompt, answer, s.role)
+	if usage != nil {
+		s.bill.Add(usage)
+	}
+	if err != nil {
 		k.run.Log.Warn("the model did not find the role's output", "model", alias, "error", err)
-		return s.invalid(errors.Join(failed, fmt.Errorf("extraction by model %s: %w", alias, err)))
+		return s.invalid(errors.Join(failed, err))
 	}
-	s.by, s.problem = protocol.ByLLM, nil
+	s.output, s.by, s.problem = out, protocol.ByLLM, nil
 	return nil
-}
-
-func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, req *Request, s *settled) (extract.Output, error) {
-	answer := strings.Join(s.answers, "\n\n")
-	if k.run.Extractor == nil {
-		return k.extractByUwf(ctx, answer, s)
-	}
-	model, err := config.ResolveModel(c, alias, k.run.Env)
-	if err != nil {
-		return extract.Output{}, err
-	}
-	system, user := prompt.Extraction(k.role.ExtractPrompt, req.Schema, answer)
-	text, usage, err := k.run.Extractor(ctx, model, system, user, req.Schema)
-	s.bill.Add(&usage)
-	if err != nil {
-		return extract.Output{}, err
-	}
-	return extract.Reply(ctx, text, s.role)
-}
-
-// extractByUwf runs uwf to ask the model, so that agents without a model link no client.
-func (k *kit) extractByUwf(ctx context.Context, text string, s *settled) (extract.Output, error) {
-	e := k.run.Env.With(protocol.EnvHome, k.run.Dirs.Home).With(protocol.EnvStore, k.run.Dirs.Store).
-		With(protocol.EnvHead, string(k.thread.Head)).With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
-	asked, err := askUwf(ctx, e, strings.NewReader(text), "step", "extract", "--output", "-")
-	if err != nil {
-		return extract.Output{}, noModel(asked.program, err)
-	}
-	var answer protocol.Extraction
-	if json.Unmarshal(asked.stdout, &answer) != nil || answer.Usage == nil {
-		return extract.Output{}, asked.failure("no answer")
-	}
-	if answer.Usage.Plausible() != nil {
-		answer.Usage = nil
-	}
-	s.bill.Add(answer.Usage)
-	if answer.Error != "" {
-		return extract.Output{}, errors.New(answer.Error)
-	}
-	return extract.Value(ctx, answer.Value, s.role)
-}
-
-// noModel reports why the model cannot be asked, and what to do about it.
-func noModel(program string, err error) error {
-	return &protocol.Error{
-		Code: protocol.CodeFailed, Message: fmt.Sprintf("%s is needed to ask it: %v", program, err), Err: err,
-		Hints: []string{"put uwf on PATH, in the agent's version, or: export " + protocol.EnvBin + "=PATH"},
-	}
 }
 
 // jsonValue converts anything that encoding/json can encode to a JSON value.

@@ -1,25 +1,20 @@
 package agentkit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -153,40 +148,6 @@ func (k *kit) call(what string, run func() (Result, error)) (res Result, err err
 			"conversation", what)
 	}
 	return res, nil
-}
-
-// uwfOutput is the outcome of running uwf.
-type uwfOutput struct {
-	program string // its path, or the name that was not found
-	stdout  []byte
-	stderr  string // first line of stderr
-	ended   error
-}
-
-// failure returns the error to report if stdout is not an answer.
-func (a uwfOutput) failure(silent string) error {
-	return errors.Join(errors.New(cmp.Or(a.stderr, silent)), a.ended)
-}
-
-// askUwf runs the uwf that started this agent ($UWF_BIN), or the one on PATH, with JSON output. A non-zero
-// exit is not an error here: stdout may still hold an answer. It fails if uwf is not found or ctx ends.
-func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (uwfOutput, error) {
-	name := cmp.Or(e.Get(protocol.EnvBin), "uwf")
-	program, err := proc.LookPath(name, e.Dir, e.Environ)
-	if err != nil {
-		return uwfOutput{program: name}, err
-	}
-	cmd := exec.CommandContext(ctx, program, append([]string{"--format", "json"}, args...)...)
-	cmd.Dir, cmd.Env = e.Dir, e.Environ
-	cmd.WaitDelay = 5 * time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	ended := cmd.Run()
-	if ctx.Err() != nil {
-		return uwfOutput{program: program}, context.Cause(ctx)
-	}
-	reason, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-	return uwfOutput{program: program, stdout: stdout.Bytes(), stderr: reason, ended: ended}, nil
 }
 
 // messageHeading introduces a message from a person to a working agent.

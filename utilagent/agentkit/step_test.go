@@ -1,6 +1,8 @@
 package agentkit_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
 type (
@@ -162,7 +165,12 @@ models: { m: { provider: p, name: small-model } }
 
 func TestExtractionByAModel(t *testing.T) {
 	t.Parallel()
-	on := scenario{Config: extractConfig + "modelOverrides: { extract: m }\n"}
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	bin := t.TempDir()
+	require.NoError(t, os.Symlink(exe, filepath.Join(bin, modelcall.Program)))
+	path := []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH")}
+	on := scenario{Config: extractConfig + "modelOverrides: { extract: m }\n", Environ: path}
 	everywhere(t, "switched on", "extracts", on, func(t *testing.T, got *outcome) {
 		got.Succeeded()
 		require.Equal(t, done("by small-model"), got.Output)
@@ -170,7 +178,7 @@ func TestExtractionByAModel(t *testing.T) {
 		require.Equal(t, int64(100), got.Step.Usage.InputTokens)
 		require.Equal(t, "I am done.", got.Content)
 	})
-	everywhere(t, "a default model does it", "extracts", scenario{Config: extractConfig + "defaultModel: m\n"},
+	everywhere(t, "a default model does it", "extracts", scenario{Config: extractConfig + "defaultModel: m\n", Environ: path},
 		func(t *testing.T, got *outcome) { got.Succeeded() })
 	everywhere(t, "switched off", "extracts", scenario{Config: extractConfig + "defaultModel: m\nmodelOverrides: { extract: off }\n"},
 		func(t *testing.T, got *outcome) { prosetest.Text(t, got.Failed().ErrorText()) })

@@ -55,7 +55,6 @@ const defaultContinueTurns = 5
 // open chooses the model and opens the workspace.
 func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) {
 	run := runenv.Of(ctx)
-	run.Extractor = llm.Extractor
 	c, err := run.Config(ctx)
 	if err != nil {
 		return nil, err

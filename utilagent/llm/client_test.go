@@ -337,7 +337,7 @@ func TestLearnsWhatAnEndpointDoesNotTake(t *testing.T) {
 func TestExtractorReturnsTheObject(t *testing.T) {
 	t.Parallel()
 	e := serve(t, says("```json\n{\"status\": \"done\"}\n```"))
-	text, usage, err := Extractor(t.Context(), e.config(), "Read this.", "the answer", nil)
+	text, usage, err := extracted(t.Context(), e.config(), "Read this.", "the answer")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"done"}`, text)
 	require.Equal(t, 1, usage.Turns)

@@ -4,6 +4,7 @@ package modelcall
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
@@ -71,7 +74,7 @@ const (
 // Do sends a request. The program gets e's environment, in which package llm finds proxies. An error of
 // the model is a [*Error].
 func Do(ctx context.Context, e env.Env, r Request) (Reply, error) {
-	path, err := proc.Beside(e.Exe, Program, e.Dir, e.Environ)
+	path, err := proc.Beside(cmp.Or(e.Get(protocol.EnvBin), e.Exe), Program, e.Dir, e.Environ)
 	if err != nil {
 		return Reply{}, unfit(Program+" is not installed, which sends requests to models", err)
 	}
@@ -96,6 +99,29 @@ func Do(ctx context.Context, e env.Env, r Request) (Reply, error) {
 		return reply, reply.Error
 	}
 	return reply, nil
+}
+
+// ExtractData has the model alias of a config extract a role's data from an answer. heading is the role's own
+// instruction for it. The usage is nil if the model was not asked.
+func ExtractData(ctx context.Context, e env.Env, c protocol.Config, alias, heading, answer string, role extract.Role) (
+	out extract.Output, usage *protocol.Usage, err error,
+) {
+	model, err := config.ResolveModel(c, alias, e)
+	if err != nil {
+		return out, nil, err
+	}
+	system, user := prompt.Extraction(heading, role.Schema, answer)
+	reply, err := Do(ctx, e, Request{Verb: Extract, Endpoint: model, System: system, User: user})
+	if err == nil || reply.Error != nil {
+		usage = &reply.Usage
+	}
+	if err == nil {
+		out, err = extract.Reply(ctx, reply.Text, role)
+	}
+	if err != nil {
+		return extract.Output{}, usage, fmt.Errorf("extraction by model %s: %w", alias, err)
+	}
+	return out, usage, nil
 }
 
 // unfit is the error of a program that must be installed again.

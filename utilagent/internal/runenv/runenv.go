@@ -17,9 +17,6 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Extractor answers a prompt with JSON text; llm.Extractor is one.
-type Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
-
 // Run is the environment of one run. For a check, only Env, Dirs and Files are set.
 type Run struct {
 	Env     env.Env // includes .env; programs of other vendors get Request.Environ
@@ -28,9 +25,6 @@ type Run struct {
 	Secrets *secret.Set // hidden in everything that is stored and printed
 	Log     *log.Logger // in the run directory; discards if the run was started by hand
 
-	// Extractor extracts the output when all corrections have failed, if the config names a model for it.
-	// Agents that link a model client set it. If nil, uwf is run to do it.
-	Extractor Extractor
 	// Text stores a text about the run, such as the model's instructions, announces it, and returns its hash
 	// for Detail.Requests. It is kept even if the run fails or is killed. Errors are as for Request.Turn.
 	Text func(ctx context.Context, s string) (protocol.Hash, error)

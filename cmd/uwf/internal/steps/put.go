@@ -25,7 +25,6 @@ import (
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -108,17 +107,13 @@ func (a Commands) extract(ctx context.Context, final bool, answer string, brief 
 	if !final || !errors.As(refused, &bad) {
 		return refused
 	}
-	x, err := a.extractor(ctx)
-	if err != nil || x.alias == "" {
-		return errors.Join(refused, err)
-	}
-	read, usage, err := x.read(ctx, answer, brief.Role.ExtractPrompt, role)
-	if err != nil {
+	read, alias, usage, err := a.extractByModel(ctx, answer, brief, role)
+	if err != nil || alias == "" {
 		return errors.Join(refused, err)
 	}
 	var b protocol.Bill
 	b.Add(sub.Usage)
-	b.Add(&usage)
+	b.Add(usage)
 	sub.Output, sub.ExtractedBy, sub.Usage = read, protocol.ByLLM, b.Usage()
 	return nil
 }
@@ -482,55 +477,37 @@ func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	x, err := a.extractor(ctx)
-	if err != nil {
+	out, alias, usage, err := a.extractByModel(ctx, a.Secrets().Hide(answer), brief, role)
+	switch {
+	case alias == "" && err == nil:
+		return cmdline.Invalid("no model for extraction in config.yaml", "uwf config set modelOverrides.extract <alias>")
+	case usage == nil:
 		return err
 	}
-	if x.alias == "" {
-		return cmdline.Invalid("no model for extraction in config.yaml", "uwf config set modelOverrides.extract <alias>")
-	}
-	out, usage, err := x.read(ctx, a.Secrets().Hide(answer), brief.Role.ExtractPrompt, role)
-	extraction := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}
+	extraction := protocol.Extraction{Value: out.Value, Model: alias, Usage: usage}
 	if err != nil {
 		extraction.Value, extraction.Error = nil, err.Error()
 	}
 	return errors.Join(err, render.Print(a.Env.Stdout, render.JSON, extraction, nil))
 }
 
-type extractor struct {
-	alias string // "" if there is none
-	model config.Endpoint
-	env   env.Env
-}
-
-func (a Commands) extractor(ctx context.Context) (extractor, error) {
+// extractByModel has the model from the config extract the data. alias is "" if there is none.
+func (a Commands) extractByModel(ctx context.Context, answer string, brief step.Brief, role extract.Role) (
+	out extract.Output, alias string, usage *protocol.Usage, err error,
+) {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
-		return extractor{}, err
+		return out, "", nil, err
 	}
 	c, err := e.Reader.Config(ctx)
 	if err != nil {
-		return extractor{}, err
+		return out, "", nil, err
 	}
-	x := extractor{alias: config.ExtractModel(c), env: a.Env}
-	if x.alias != "" {
-		x.model, err = config.ResolveModel(c, x.alias, e.Reader.Env)
+	if alias = config.ExtractModel(c); alias == "" {
+		return out, "", nil, nil
 	}
-	return x, err
-}
-
-// read asks the model once. The usage is set even on failure.
-func (x extractor) read(ctx context.Context, answer, heading string, role extract.Role) (extract.Output, protocol.Usage, error) {
-	system, user := prompt.Extraction(heading, role.Schema, answer)
-	reply, err := modelcall.Do(ctx, x.env, modelcall.Request{Verb: modelcall.Extract, Endpoint: x.model, System: system, User: user})
-	var out extract.Output
-	if err == nil {
-		out, err = extract.Reply(ctx, reply.Text, role)
-	}
-	if err != nil {
-		return extract.Output{}, reply.Usage, fmt.Errorf("extraction by model %s: %w", x.alias, err)
-	}
-	return out, reply.Usage, nil
+	out, usage, err = modelcall.ExtractData(ctx, e.Reader.Env, c, alias, brief.Role.ExtractPrompt, answer, role)
+	return out, alias, usage, err
 }
 
 // Prompt returns the command uwf step prompt.
