@@ -27,71 +27,20 @@ func Complete(app *cli.App, words []string, values Values) []Candidate {
 		words = []string{""}
 	}
 	typed := words[len(words)-1]
-	at := position{commands: app.Commands, flags: app.Flags}
+	p := newParser(app)
 	for _, word := range words[:len(words)-1] {
-		at.pass(word)
+		_ = p.pass(word) // what follows a mistake can be completed
 	}
-	return slices.DeleteFunc(at.candidates(typed, values), func(c Candidate) bool {
+	return slices.DeleteFunc(p.candidates(typed, values), func(c Candidate) bool {
 		return c.Word != Files && !strings.HasPrefix(c.Word, typed)
 	})
 }
 
-// position is the state after parsing part of a command line.
-type position struct {
-	commands []*cli.Command // possible next commands
-	flags    []cli.Flag     // possible next flags
-	usage    []string       // argument placeholders
-	args     int            // number of arguments so far
-	awaits   string         // flag that needs a value next, with its dashes
-	plain    bool           // after "--"
-}
-
-// pass parses a complete word.
-func (p *position) pass(word string) {
-	switch {
-	case p.awaits != "":
-		p.awaits = ""
-	case p.plain:
-		p.args++
-	case word == "--":
-		p.plain = true
-	case len(word) > 1 && word[0] == '-':
-		if name, _, whole := strings.Cut(strings.TrimLeft(word, "-"), "="); !whole {
-			p.awaits = valueOf(p.flags, name)
-		}
-	default:
-		p.descend(word)
-	}
-}
-
-// descend enters a command, or counts an argument.
-func (p *position) descend(word string) {
-	for _, c := range p.commands {
-		if c.HasName(word) {
-			p.commands, p.usage = c.Subcommands, strings.Fields(c.ArgsUsage)
-			p.flags = slices.Concat(c.Flags, p.flags) // the command's flags take precedence
-			return
-		}
-	}
-	p.commands = nil
-	p.args++
-}
-
-// valueOf returns the first name of a flag that needs a value, or "".
-func valueOf(flags []cli.Flag, name string) string {
-	for _, f := range flags {
-		if _, is := f.(*cli.BoolFlag); !is && slices.Contains(f.Names(), name) {
-			return dashes(f.Names()[0])
-		}
-	}
-	return ""
-}
-
 // candidates returns all completions at this position.
-func (p *position) candidates(typed string, values Values) []Candidate {
+func (p *parser) candidates(typed string, values Values) []Candidate {
 	switch {
-	case p.awaits != "":
-		return values(p.awaits)
+	case p.awaits != nil:
+		return values(dashes(p.awaits.Names()[0]))
 	case p.plain:
 		return p.argument(values)
 	case strings.HasPrefix(typed, "-"):
@@ -104,21 +53,22 @@ func (p *position) candidates(typed string, values Values) []Candidate {
 			}
 			return out
 		}
-		return flagCandidates(p.flags)
+		return flagCandidates(slices.Concat(p.command.Flags, p.app.Flags))
 	}
-	if len(p.commands) > 0 {
-		return commandCandidates(p.commands)
+	if len(p.rest) == 0 && len(p.command.Subcommands) > 0 {
+		return commandCandidates(p.command.Subcommands)
 	}
 	return p.argument(values)
 }
 
 // argument returns the completions of the next argument.
-func (p *position) argument(values Values) []Candidate {
-	if len(p.usage) == 0 {
+func (p *parser) argument(values Values) []Candidate {
+	usage := strings.Fields(p.command.ArgsUsage)
+	if len(usage) == 0 {
 		return nil
 	}
-	word := p.usage[min(p.args, len(p.usage)-1)]
-	if p.args >= len(p.usage) && !strings.Contains(word, "…") {
+	word := usage[min(len(p.rest), len(usage)-1)]
+	if len(p.rest) >= len(usage) && !strings.Contains(word, "…") {
 		return nil
 	}
 	var out []Candidate
@@ -165,164 +115,157 @@ func flagCandidates(flags []cli.Flag) []Candidate {
 // the first positional argument as another one. A command's flag takes precedence over a global one with the
 // same name, even before the command.
 func Reorder(app *cli.App, args []string) ([]string, error) {
-	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
-	return r.run(args)
+	p := newParser(app)
+	if err := p.parse(args); err != nil {
+		return nil, err
+	}
+	return p.ordered(), nil
 }
 
 // NamesCommand reports whether a command line runs a command, rather than asking for help, naming only a group,
 // or being invalid.
 func NamesCommand(app *cli.App, args []string) bool {
-	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
-	_, err := r.run(args)
-	return err == nil && !r.help && len(r.path) > 0 && len(r.commands) == 0
+	p := newParser(app)
+	return p.parse(args) == nil && !p.help && len(p.path) > 0 && len(p.command.Subcommands) == 0
 }
 
-type reorderer struct {
-	app      *cli.App
-	global   map[string]bool // name → takes a value
-	local    map[string]bool // of the current command
-	commands []*cli.Command  // below the current command
-	path     []string
-
-	help         bool
-	globals      []globalFlag
-	locals, rest []string
+// parser reads a command line word by word.
+type parser struct {
+	app     *cli.App
+	command *cli.Command // the current one; at first, the program with only its commands
+	path    []string     // its name
+	flags   []typedFlag
+	awaits  cli.Flag // the next word is its value
+	plain   bool     // after "--"
+	help    bool
+	rest    []string
 }
 
-// globalFlag is a global flag as typed, with its value if that is a separate word.
-type globalFlag struct {
+// typedFlag is a flag as typed, with its value if that is a separate word.
+type typedFlag struct {
 	name  string
 	words []string
+	local bool // of the command
 }
 
-func (r *reorderer) run(args []string) ([]string, error) {
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			r.rest = append(r.rest, args[i+1:]...)
-			return r.assemble()
-		case len(arg) > 1 && arg[0] == '-':
-			took, err := r.flag(arg, args[i+1:])
-			if err != nil {
-				return nil, err
-			}
-			i += took
-		default:
-			r.word(arg)
+func newParser(app *cli.App) *parser {
+	return &parser{app: app, command: &cli.Command{Subcommands: app.Commands}}
+}
+
+func (p *parser) parse(args []string) error {
+	for _, arg := range args {
+		if err := p.pass(arg); err != nil {
+			return err
 		}
 	}
-	return r.assemble()
+	switch {
+	case p.awaits != nil:
+		return UsageError(fmt.Sprintf("flag %s needs a value", args[len(args)-1]), p.at()+" --help")
+	case p.help && len(p.command.Subcommands) > 0 && len(p.rest) > 0:
+		return p.unknownCommand()
+	}
+	return nil
+}
+
+// pass reads a word.
+func (p *parser) pass(word string) error {
+	switch {
+	case p.awaits != nil:
+		flag := &p.flags[len(p.flags)-1]
+		flag.words, p.awaits = append(flag.words, word), nil
+	case word == "--" && !p.plain:
+		p.plain = true
+	case !p.plain && len(word) > 1 && word[0] == '-':
+		return p.flag(word)
+	default:
+		p.word(word)
+	}
+	return nil
 }
 
 // word enters a subcommand or adds a positional argument.
-func (r *reorderer) word(arg string) {
-	if len(r.rest) == 0 {
-		for _, c := range r.commands {
-			if c.HasName(arg) {
-				r.path = append(r.path, arg)
-				r.local = flagTable(c.Flags)
-				r.commands = c.Subcommands
+func (p *parser) word(word string) {
+	if len(p.rest) == 0 && !p.plain {
+		for _, c := range p.command.Subcommands {
+			if c.HasName(word) {
+				p.path, p.command = append(p.path, word), c
 				return
 			}
 		}
 	}
-	r.rest = append(r.rest, arg)
+	p.rest = append(p.rest, word)
 }
 
-// flag adds a flag and returns the number of following arguments that belong to it.
-func (r *reorderer) flag(arg string, behind []string) (int, error) {
-	name := strings.TrimLeft(arg, "-")
-	name, _, hasValue := strings.Cut(name, "=")
-	takesValue, local := r.local[name]
-	global := false
-	if !local {
-		takesValue, global = r.global[name]
-	}
+func (p *parser) flag(word string) error {
+	name, _, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	if name == "help" || name == "h" { // belongs to the command before it
-		r.help = true
-		return 0, nil
+		p.help = true
+		return nil
 	}
-	if !local && !global {
-		return 0, r.unknown(arg, name)
+	f := flagNamed(p.command.Flags, name)
+	local := f != nil
+	if !local {
+		f = flagNamed(p.app.Flags, name)
 	}
-	out, took := []string{arg}, 0
-	if takesValue && !hasValue {
-		if len(behind) == 0 {
-			return 0, UsageError(fmt.Sprintf("flag %s needs a value", arg), r.helpHint())
-		}
-		out, took = append(out, behind[0]), 1
+	if f == nil {
+		return p.unknownFlag(word, name)
 	}
-	if global {
-		r.globals = append(r.globals, globalFlag{name, out})
-	} else {
-		r.locals = append(r.locals, out...)
+	p.flags = append(p.flags, typedFlag{name, []string{word}, local})
+	if _, is := f.(*cli.BoolFlag); !is && !hasValue {
+		p.awaits = f
 	}
-	return took, nil
+	return nil
 }
 
-func (r *reorderer) unknown(arg, name string) error {
-	if len(r.commands) > 0 && len(r.rest) > 0 {
+func flagNamed(flags []cli.Flag, name string) cli.Flag {
+	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	if i < 0 {
+		return nil
+	}
+	return flags[i]
+}
+
+func (p *parser) unknownFlag(word, name string) error {
+	if len(p.command.Subcommands) > 0 && len(p.rest) > 0 {
 		// The previous word should have been a command, which could have this flag.
-		return unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
+		return p.unknownCommand()
 	}
-	var names []string
-	for n := range r.local {
-		names = append(names, n)
-	}
-	for n := range r.global {
-		names = append(names, n)
-	}
-	hints := []string{r.helpHint()}
-	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
+	hints := []string{p.at() + " --help"}
+	if near := suggest.Nearest(name, flagNames(slices.Concat(p.command.Flags, p.app.Flags)), 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + dashes(near[0]) + "?"}, hints...)
 	}
-	return UsageError("unknown flag "+arg, hints...)
+	return UsageError("unknown flag "+word, hints...)
 }
 
-func (r *reorderer) helpHint() string {
-	return strings.Join(append([]string{r.app.Name}, append(r.path, "--help")...), " ")
+func (p *parser) unknownCommand() error {
+	return unknownWord(p.app, p.at(), p.rest[0], p.command.Subcommands)
 }
 
-// assemble returns the reordered command line. A help flag removes everything else; the library would search
+// at returns the current command as typed.
+func (p *parser) at() string { return strings.Join(append([]string{p.app.Name}, p.path...), " ") }
+
+// ordered returns the reordered command line. A help flag removes everything else; the library would search
 // for a topic of that name.
-func (r *reorderer) assemble() ([]string, error) {
-	if r.help {
-		if len(r.commands) > 0 && len(r.rest) > 0 {
-			return nil, unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
-		}
-		return append(r.path, "--help"), nil
+func (p *parser) ordered() []string {
+	if p.help {
+		return append(p.path, "--help")
 	}
-	var globals, locals []string
-	for _, f := range r.globals {
-		if _, local := r.local[f.name]; local {
+	var globals, early, locals []string
+	for _, f := range p.flags {
+		switch {
+		case f.local:
 			locals = append(locals, f.words...)
-		} else {
+		case flagNamed(p.command.Flags, f.name) != nil: // typed before the command
+			early = append(early, f.words...)
+		default:
 			globals = append(globals, f.words...)
 		}
 	}
-	out := append(globals, r.path...)
-	out = append(out, locals...)
-	out = append(out, r.locals...)
-	if len(r.rest) > 0 {
+	out := slices.Concat(globals, p.path, early, locals)
+	if len(p.rest) > 0 {
 		out = append(out, "--")
 	}
-	return append(out, r.rest...), nil
-}
-
-// flagTable maps every name of the flags to whether it takes a value.
-func flagTable(flags []cli.Flag) map[string]bool {
-	table := map[string]bool{}
-	for _, f := range flags {
-		takesValue := true
-		if b, ok := f.(*cli.BoolFlag); ok && b != nil {
-			takesValue = false
-		}
-		for _, n := range f.Names() {
-			table[n] = takesValue
-		}
-	}
-	return table
+	return append(out, p.rest...)
 }
 
 func dashes(name string) string {
