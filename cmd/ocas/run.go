@@ -47,13 +47,8 @@ func run(ctx context.Context, e env.Env) int {
 }
 
 func (p *program) command(ctx context.Context, store *ocascli.CLI) error {
-	app := p.app(store)
-	args, err := cmdline.Reorder(app, p.env.Args)
-	if err != nil {
-		p.format = cmdline.FormatIn(p.env.Args)
-		return err
-	}
-	return cmdline.Run(ctx, app, args)
+	p.format = cmdline.FormatIn(p.env.Args) // in case they cannot be read
+	return cmdline.Run(ctx, p.app(store), p.env.Args)
 }
 
 func (p *program) app(store *ocascli.CLI) *ucli.App {

@@ -26,10 +26,7 @@ const program = "uwf-import-original"
 func run(ctx context.Context, e env.Env) int {
 	i := &invocation{env: e}
 	app := i.command()
-	args, err := cmdline.Reorder(app, e.Args)
-	if err == nil {
-		err = cmdline.Run(ctx, app, args)
-	}
+	err := cmdline.Run(ctx, app, e.Args)
 	if err == nil {
 		return i.status.ExitCode()
 	}

@@ -45,12 +45,9 @@ func run(t *testing.T, line string) (called []string, out string, err error) {
 	t.Helper()
 	var b bytes.Buffer
 	app := program(&b, &called)
-	args, err := cmdline.Reorder(app, strings.Fields(line))
-	if err == nil {
-		oneAtATime.Lock() // the library's --help flag is global to the process
-		defer oneAtATime.Unlock()
-		err = cmdline.Run(t.Context(), app, args)
-	}
+	oneAtATime.Lock() // the library's --help flag is global to the process
+	defer oneAtATime.Unlock()
+	err = cmdline.Run(t.Context(), app, strings.Fields(line))
 	return called, b.String(), err
 }
 

@@ -193,22 +193,22 @@ func HelpCommand(root *ucli.App) *ucli.Command {
 	return Leaf(ucli.Command{
 		Name: "help", Usage: "print help for a command", ArgsUsage: "[command…]",
 	}, func(ctx context.Context, c *ucli.Context) error {
-		args, err := Reorder(root, append(c.Args().Slice(), "--help"))
-		if err != nil {
-			return err
-		}
-		return Run(ctx, root, args)
+		return Run(ctx, root, append(c.Args().Slice(), "--help"))
 	})
 }
 
-// OnUsageError converts the library's flag errors to our form.
+// OnUsageError converts the library's flag errors to our form; [Run] finds unknown flags and missing values itself.
 func OnUsageError(c *ucli.Context, err error, _ bool) error {
-	at, flags := c.App.Name, c.App.Flags
+	at := c.App.Name
 	if c.Command != nil && c.Command.HelpName != "" {
-		at, flags = c.Command.HelpName, append(c.Command.Flags[:len(c.Command.Flags):len(c.Command.Flags)], flags...)
+		at = c.Command.HelpName
 	}
-	message, hints := flagError(err.Error(), flagNames(flags))
-	return UsageError(message, append(hints, at+" --help")...)
+	message := err.Error()
+	// Compiled on demand, because few runs need it.
+	if m := regexp.MustCompile(`^invalid boolean value (".*") for -(\S+): parse error$`).FindStringSubmatch(message); m != nil {
+		message = fmt.Sprintf("flag %s must be true or false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1])
+	}
+	return UsageError(message, at+" --help")
 }
 
 // checkArgs checks the positional arguments against the command's ArgsUsage. line is the command as typed.
@@ -237,26 +237,6 @@ func checkArgs(c *ucli.Context, line string) error {
 		}
 	}
 	return nil
-}
-
-// flagError rewrites an error of package flag and suggests similar flags. It returns other texts unchanged.
-func flagError(text string, known []string) (message string, hints []string) {
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		if near := suggest.Nearest(strings.TrimLeft(name, "-"), known, 1); len(near) > 0 {
-			hints = append(hints, "did you mean "+dashes(near[0])+"?")
-		}
-		return "unknown flag " + dashes(strings.TrimLeft(name, "-")), hints
-	}
-	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return fmt.Sprintf("flag %s needs a value", dashes(strings.TrimLeft(name, "-"))), nil
-	}
-	// Compiled on demand, because few runs need it.
-	boolean := regexp.MustCompile(`^invalid boolean value (".*") for -(\S+): parse error$`)
-	if m := boolean.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("flag %s must be true or false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1]),
-			nil
-	}
-	return text, nil
 }
 
 func flagNames(flags []ucli.Flag) []string {

@@ -15,8 +15,12 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Run runs a command line that [Reorder] has ordered. It prints the help itself.
+// Run runs a command line, with flags anywhere. It prints the help itself.
 func Run(ctx context.Context, app *ucli.App, args []string) error {
+	args, err := Reorder(app, args)
+	if err != nil {
+		return err
+	}
 	if n := len(args) - 1; n >= 0 && args[n] == "--help" && !slices.Contains(args, "--") {
 		return Help(app.Writer, app, args[:n])
 	}

@@ -66,10 +66,7 @@ func run(ctx context.Context, e env.Env) int {
 		}
 		return cmdline.Help(e.Stdout, app, nil)
 	}
-	args, err := cmdline.Reorder(app, e.Args)
-	if err == nil {
-		err = cmdline.Run(ctx, app, args)
-	}
+	err := cmdline.Run(ctx, app, e.Args)
 	if err == nil {
 		return 0
 	}

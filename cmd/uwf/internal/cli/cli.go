@@ -124,13 +124,8 @@ func (a commands) run(ctx context.Context) error {
 		}
 		return host.Run(ctx, e, call, a.Env)
 	}
-	root := a.rootFor(a.Env.Args)
-	args, err := cmdline.Reorder(root, a.Env.Args)
-	if err != nil {
-		a.Flags.Format = cmdline.FormatIn(a.Env.Args)
-		return err
-	}
-	return cmdline.Run(ctx, root, args)
+	a.Flags.Format = cmdline.FormatIn(a.Env.Args) // in case they cannot be read
+	return cmdline.Run(ctx, a.rootFor(a.Env.Args), a.Env.Args)
 }
 
 // readGlobals runs before every command.
