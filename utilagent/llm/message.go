@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -379,7 +380,7 @@ func (a *assembler) thought(field string, raw json.RawMessage) {
 // otherEmpty returns the reasoning field that came first but was empty, or "".
 func otherEmpty(e extras) string {
 	for _, field := range reasoningFields {
-		if p := e[field]; p != nil && p.empty() {
+		if pieces := e[field]; len(pieces) > 0 && !slices.ContainsFunc(pieces, func(p json.RawMessage) bool { return string(p) != `""` }) {
 			return field
 		}
 	}

@@ -451,92 +451,55 @@ func (l ids) size() int {
 	return n
 }
 
-// extras collects fields that this package does not interpret while a reply arrives. The zero value is empty.
-type extras map[string]*pieces
+// extras collects fields that this package does not interpret, in the pieces in which a reply arrives. The zero
+// value is empty.
+type extras map[string][]json.RawMessage
 
-// add adds a field or a further piece of it: strings are joined, lists appended, and for other types the last
-// value is kept.
 func (e *extras) add(field string, raw json.RawMessage) {
 	if *e == nil {
 		*e = extras{}
 	}
-	if (*e)[field] == nil {
-		(*e)[field] = &pieces{}
-	}
-	(*e)[field].add(raw)
+	(*e)[field] = append((*e)[field], raw)
 }
 
-// whole returns the fields, or nil if there are none.
+// whole returns the fields, or nil if there are none. A single piece is kept verbatim.
 func (e extras) whole() map[string]json.RawMessage {
 	if len(e) == 0 {
 		return nil
 	}
 	m := make(map[string]json.RawMessage, len(e))
-	for field, p := range e {
-		m[field] = p.whole()
+	for field, pieces := range e {
+		if m[field] = pieces[0]; len(pieces) > 1 {
+			m[field] = joined(pieces)
+		}
 	}
 	return m
 }
 
-// pieces is one field. A single piece is kept verbatim; several are each decoded once, because reasoning
-// arrives in thousands of them.
-type pieces struct {
-	first json.RawMessage // set while there is only one piece
-	text  *strings.Builder
-	value any // set if it is not a string
-}
-
-func (p *pieces) add(raw json.RawMessage) {
-	var v any
-	switch {
-	case p.first == nil && p.text == nil && p.value == nil:
-		p.first = append(json.RawMessage(nil), raw...)
-		return
-	case json.Unmarshal(raw, &v) != nil:
-		return
-	case p.first != nil:
-		var first any
-		if json.Unmarshal(p.first, &first) != nil {
-			return
+// joined joins strings and appends lists; for other types the last value is kept.
+func joined(pieces []json.RawMessage) json.RawMessage {
+	var whole any
+	var text []byte // while whole is a string
+	for _, raw := range pieces {
+		var v any
+		if json.Unmarshal(raw, &v) != nil {
+			continue
 		}
-		p.first = nil
-		p.merge(first)
-	}
-	p.merge(v)
-}
-
-// merge adds a decoded value.
-func (p *pieces) merge(v any) {
-	switch v := v.(type) {
-	case string:
-		if p.text == nil {
-			p.text, p.value = &strings.Builder{}, nil
+		s, isText := v.(string)
+		if _, was := whole.(string); isText && was {
+			text = append(text, s...)
+			continue
 		}
-		p.text.WriteString(v)
-		return
-	case []any:
-		if old, ok := p.value.([]any); ok {
-			p.value = mergeLists(old, v)
-			return
+		list, _ := v.([]any)
+		if old, both := whole.([]any); both && list != nil {
+			v = mergeLists(old, list)
 		}
+		whole, text = v, []byte(s)
 	}
-	p.text, p.value = nil, v
-}
-
-// empty reports whether the field is only an empty string.
-func (p *pieces) empty() bool {
-	return string(p.first) == `""` || p.text != nil && p.text.Len() == 0
-}
-
-func (p *pieces) whole() json.RawMessage {
-	if p.first != nil {
-		return p.first
+	if _, isText := whole.(string); isText {
+		whole = string(text)
 	}
-	v := p.value
-	if p.text != nil {
-		v = p.text.String()
-	}
-	b, err := marshal(v)
+	b, err := marshal(whole)
 	if err != nil {
 		return json.RawMessage("null") // cannot happen: it came from JSON
 	}
