@@ -11,8 +11,8 @@ import (
 )
 
 // Checking a text of 140 KB against a crafted schema of the same size can take hours, and the library doesn't
-// support contexts. But it calls an extension for each value and part of a schema, where this package counts
-// the work and checks the context.
+// support contexts. But our copy calls an extension before it checks a value against a part of a schema, where this
+// package counts the work and checks the context.
 
 // BudgetError means that checking a value would take too long, so its validity is unknown.
 type BudgetError struct{ Work int }
@@ -32,10 +32,6 @@ const (
 	perKey   = 2
 	perFault = 40 // a constant usually doesn't match
 	perByte  = 3  // pattern instructions per byte that cost one unit
-	// maxAtOnce bounds the cost of one value and one part, which is counted only afterwards. It is twenty
-	// times the budget, because the cost is estimated with the longest text, which isn't necessarily the one
-	// that a pattern applies to.
-	maxAtOnce = 20 * maxWork
 )
 
 // shared is a budget for many values, in addition to the budget of each.
@@ -64,14 +60,13 @@ type meter struct {
 	left int
 	next int // when left falls below it, the context is checked
 	all  *shared
-	most int // cost of a part of the schema per byte of a text or of names
 }
 
 // stopped is the value of the panic that stops a run inside the library.
 type stopped struct{ err error }
 
 // run calls check until the budget is used up or the context is done, and returns its result.
-func (m *meter) run(ctx context.Context, value any, check func() error) (found error, err error) {
+func (m *meter) run(ctx context.Context, check func() error) (found error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -92,30 +87,7 @@ func (m *meter) run(ctx context.Context, value any, check func() error) (found e
 			err = s.err
 		}
 	}()
-	if longest(value)*m.most/perByte > maxAtOnce {
-		return nil, &BudgetError{Work: maxWork}
-	}
 	return check(), nil
-}
-
-// longest returns the length of the longest text in a value, or of all names of an object.
-func longest(value any) (most int) {
-	switch v := value.(type) {
-	case string:
-		return len(v)
-	case []any:
-		for _, item := range v {
-			most = max(most, longest(item))
-		}
-	case map[string]any:
-		names := 0
-		for name, item := range v {
-			names += len(name) + 1
-			most = max(most, longest(item))
-		}
-		most = max(most, names)
-	}
-	return most
 }
 
 func (m *meter) spend(n int) {
@@ -152,7 +124,6 @@ func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSc
 		p.keys += count(schema[keyword])
 	}
 	_, p.unique = schema["uniqueItems"]
-	m.most = max(m.most, p.names, p.text)
 	return p, nil
 }
 

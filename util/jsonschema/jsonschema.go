@@ -77,7 +77,7 @@ func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
 	if p := checkValue(value); p != nil {
 		return []Problem{*p}, nil
 	}
-	found, err := s.meter.run(ctx, value, func() error { return s.compiled.Validate(value) })
+	found, err := s.meter.run(ctx, func() error { return s.compiled.Validate(value) })
 	if err != nil {
 		return nil, fmt.Errorf("validate against schema: %w", err)
 	}

@@ -279,6 +279,12 @@ func (s *Schema) validate(scope []schemaRef, vscope int, spath string, v interfa
 
 	var errors []error
 
+	for _, ext := range s.Extensions {
+		if err := ext.Validate(ValidationContext{result, validate, validateInplace, validationError}, v); err != nil {
+			errors = append(errors, err)
+		}
+	}
+
 	if len(s.Constant) > 0 {
 		if !equals(v, s.Constant[0]) {
 			switch jsonType(s.Constant[0]) {
@@ -732,12 +738,6 @@ func (s *Schema) validate(scope []schemaRef, vscope int, spath string, v interfa
 		}
 		// restore dynamic scope
 		scope[len(scope)-1].discard = false
-	}
-
-	for _, ext := range s.Extensions {
-		if err := ext.Validate(ValidationContext{result, validate, validateInplace, validationError}, v); err != nil {
-			errors = append(errors, err)
-		}
 	}
 
 	// unevaluatedProperties + unevaluatedItems
