@@ -388,18 +388,17 @@ func (s *Store) sync(g *source) error {
 	return err
 }
 
-// seal makes a segment durable and writes its sorted index: from what its records say, and of those whose headers are
-// damaged, from the index that it has. The log must be locked.
+// seal makes a segment durable and writes its sorted index: from the index that it has, as far as that counts, and
+// from what the records behind it say. The log must be locked.
 func (s *Store) seal(g *source) error {
 	if err := s.sync(g); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	all, size, err := g.records()
-	g.mu.Unlock()
+	all, err := g.entries(0, 255)
 	if err != nil {
 		return err
 	}
+	size, _ := g.extent()
 	for range tries {
 		at, err := g.lastPut()
 		if err != nil {

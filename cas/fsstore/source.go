@@ -17,10 +17,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -40,7 +38,6 @@ type source struct {
 	name    fileName
 	path    string // without extension
 	files   *files
-	hash    cas.Algorithm
 	decoder func() (*zstd.Decoder, error)
 	first   *original.Files // of version 1; nil for a segment or a pack
 
@@ -301,73 +298,22 @@ func (g *source) rebuild() (err error) {
 }
 
 // records returns the records of the stream, and its size: those whose headers are intact, and those that only the
-// index has. From the index of a segment that isn't sealed it takes only intact records: a power cut can have torn others
-// before anything durable referred to them.
+// sorted index has.
 func (g *source) records() (all []entry, size int64, err error) {
 	all, size, err = g.headers()
-	if err != nil {
-		return nil, 0, err
-	}
-	unknown := func(e entry) (next int, ok bool) {
-		next = sort.Search(len(all), func(i int) bool { return all[i].end() > e.at })
-		return next, next == len(all) || e.end() <= all[next].at
-	}
-	for b := range 256 {
-		if !g.hasIndex() {
-			break
-		}
-		entries, err := g.sorted.entries(byte(b), byte(b))
-		if err != nil && !errors.Is(err, errIndex) {
-			return nil, 0, err
+	for b := 0; b < 256 && err == nil && g.hasIndex(); b++ {
+		entries, failed := g.sorted.entries(byte(b), byte(b))
+		if failed != nil && !errors.Is(failed, errIndex) {
+			err = failed
 		}
 		for _, e := range entries {
-			if next, ok := unknown(e); ok {
+			next := sort.Search(len(all), func(i int) bool { return all[i].end() > e.at })
+			if next == len(all) || e.end() <= all[next].at {
 				all = slices.Insert(all, next, e)
 			}
 		}
 	}
-	if g.name.isPack() {
-		return all, size, nil
-	}
-	index, err := readFrom(g.path+indexExt, 0, maxSegment)
-	if err != nil && !isGone(err) {
-		return nil, 0, err
-	}
-	var unsorted headers
-	unsorted.add(index, size)
-	for _, e := range unsorted.entries() {
-		next, ok := unknown(e)
-		if ok {
-			ok, err = g.isIntactAt(e)
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		if ok {
-			all = slices.Insert(all, next, e)
-		}
-	}
-	return all, size, nil
-}
-
-// isIntactAt reports whether the body of a record of a segment is the one that was written.
-func (g *source) isIntactAt(e entry) (bool, error) {
-	data := make([]byte, record.HeaderSize+e.length)
-	if n, err := g.files.readAt(g.dataPath(), data, e.at); err != nil || n < len(data) {
-		return false, err
-	}
-	switch body := data[record.HeaderSize:]; e.kind {
-	case record.Node, record.Tombstone:
-		_, err := g.hash.UnmarshalFile(protocol.HashOf(e.hash), body)
-		_, redacted := cas.AsRedacted(err)
-		return err == nil || redacted, nil
-	case record.Seal:
-		_, ok := parseSeal(body)
-		return ok, nil
-	case record.Home:
-		return isHome(e.hash, body), nil
-	}
-	return false, nil
+	return all, size, err
 }
 
 // headers returns the records of the stream according to their headers, and its size. It omits a frame of a pack that

@@ -26,7 +26,7 @@ func firstName() fileName { return fileName{number: -1, part: 1} }
 
 // firstVersion returns the files of a store of version 1 as a source.
 func (s *Store) firstVersion() *source {
-	return &source{name: firstName(), path: s.dir, first: &s.files, hash: s.hash, files: &s.open, sorted: &sortedIndex{},
+	return &source{name: firstName(), path: s.dir, first: &s.files, files: &s.open, sorted: &sortedIndex{},
 		loaded: true}
 }
 

@@ -102,7 +102,7 @@ func (s *Store) list() (*view, error) {
 		}
 		g := known[n]
 		if g == nil {
-			g = &source{name: n, path: s.pathOf(n), files: &s.open, hash: s.hash, decoder: s.decoder}
+			g = &source{name: n, path: s.pathOf(n), files: &s.open, decoder: s.decoder}
 		} else if err := g.update(false); err != nil && !isGone(err) {
 			return nil, err
 		}
