@@ -47,12 +47,19 @@ func (s *Store) Compact(ctx context.Context, before time.Time, dry bool) (cas.Co
 	if err != nil {
 		return nil, err
 	}
-	c := &compaction{exclusive: o, covered: -1, kept: map[key]bool{}, parts: map[cas.Hash]int{}}
+	c := newCompaction(o)
 	if err := c.begin(ctx, before, dry); err != nil {
 		return nil, errors.Join(err, c.Release())
 	}
 	return c, nil
 }
+
+func newCompaction(o *exclusive) *compaction {
+	return &compaction{exclusive: o, covered: -1, kept: map[key]bool{}, parts: map[cas.Hash]int{}}
+}
+
+// everything is a time after all puts.
+func everything() time.Time { return time.Unix(1<<40, 0) }
 
 // Release implements [cas.Compaction].
 func (c *compaction) Release() error {
@@ -72,28 +79,25 @@ func (c *compaction) begin(ctx context.Context, before time.Time, dry bool) erro
 	}
 	c.view = v
 	for _, g := range slices.Backward(v.sources) {
-		if g.name.isPack() {
-			at, _, err := g.sealed()
-			if err != nil {
-				return err
-			}
-			c.old, c.lastPut = append(c.old, g), max(c.lastPut, at)
-			continue
-		}
 		at, err := s.putAt(g)
 		if err != nil {
 			return err
 		}
+		if g.name.isPack() {
+			c.old, c.lastPut = append(c.old, g), max(c.lastPut, at.UnixMilli())
+			continue
+		}
 		if _, sealed, err := g.state(); err != nil || !at.Before(before) || !sealed && g == v.newest() && !dry {
 			return err
 		}
-		if at.UnixMilli() < c.lastPut { // the clock had been set back, so this might be a moment ago
+		// The clock had been set back, so this might be a moment ago.
+		if at.UnixMilli() < c.lastPut && before.Before(everything()) {
 			if dry {
 				return nil
 			}
 			return s.renew(g)
 		}
-		c.old, c.covered, c.lastPut = append(c.old, g), g.name.number, at.UnixMilli()
+		c.old, c.covered, c.lastPut = append(c.old, g), g.name.number, max(c.lastPut, at.UnixMilli())
 	}
 	return nil
 }
@@ -174,13 +178,10 @@ func (s *Store) BeginCompaction() error {
 	return errors.Join(s.fs.Touch(filepath.Join(s.dir, compactLock)), lock.Unlock())
 }
 
-// putAt returns the time of the last put into a source; zero for a pack.
+// putAt returns the time of the last put into a source; of a pack, into the segments that it replaces.
 func (s *Store) putAt(g *source) (time.Time, error) {
-	if g.name.isPack() {
-		return time.Time{}, nil
-	}
 	at, sealed, err := g.sealed()
-	if sealed || err != nil {
+	if sealed || err != nil || g.name.isPack() {
 		return time.UnixMilli(at), err
 	}
 	return g.lastPut()
@@ -207,7 +208,7 @@ func (c *compaction) Nodes(ctx context.Context) iter.Seq2[cas.Item, error] {
 
 // items returns the nodes of a source that no newer source contains.
 func (c *compaction) items(ctx context.Context, g *source, seen map[uint64]bool) (items []cas.Item, err error) {
-	at := time.Unix(1<<40, 0)
+	at := everything()
 	if slices.Contains(c.old, g) {
 		if at, err = c.store.putAt(g); err != nil {
 			return nil, err

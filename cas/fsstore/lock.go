@@ -21,7 +21,7 @@ type exclusive struct {
 	store    *Store
 	compact  *durable.Held
 	collect  *durable.Held // nil while writers work
-	redacted []cas.Hash    // nodes whose content must be overwritten
+	redacted []cas.Hash    // nodes whose content must be removed
 }
 
 // Exclusively runs a function while no process puts nodes, and therefore none creates a thread. It returns
@@ -73,7 +73,7 @@ func (o *exclusive) admitWriters() error {
 	return held.Unlock()
 }
 
-// release lets writers continue, and then overwrites the content of redacted nodes, which can take long.
+// release lets writers continue, and then removes the content of redacted nodes, which can take long.
 func (o *exclusive) release() (err error) {
 	err = o.admitWriters()
 	if erased := o.erase(context.Background()); erased != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Redact stops writers, calls check, and durably replaces nodes by tombstones. Then it overwrites their content
-// in every segment and pack. If the process is killed in between, the nodes are redacted, but their content
+// Redact stops writers, calls check, and durably replaces nodes by tombstones. Then it removes their content
+// from every segment and pack. If the process is killed in between, the nodes are redacted, but their content
 // remains in the files, until Redact is repeated. It returns the errors of check, [cas.MarshalTombstone] and
 // [Store.Exclusively].
 func (s *Store) Redact(ctx context.Context, check func() error, tombstones ...cas.Tombstone) error {
@@ -50,65 +49,28 @@ func (s *Store) Redact(ctx context.Context, check func() error, tombstones ...ca
 	})
 }
 
-// erase overwrites the content of redacted nodes with zeros wherever it is. Places and indexes stay as they are.
+// erase removes the content of redacted nodes from all files: it packs the segments, and the packs that contain it,
+// without what no longer counts.
 func (o *exclusive) erase(ctx context.Context) error {
-	s := o.store
 	if len(o.redacted) == 0 {
 		return nil
 	}
-	if err := errors.Join(o.tidy(), s.sealNewest(ctx)); err != nil {
+	if err := o.tidy(); err != nil {
 		return err
 	}
-	v, err := s.refresh(true)
-	if err != nil {
+	c := newCompaction(o)
+	all := func(cas.Hash) bool { return true }
+	err := c.begin(ctx, everything(), false)
+	if err == nil {
+		err = c.Write(ctx, all)
+	}
+	if err == nil {
+		err = c.Finish(ctx, func() error { return nil }, all)
+	}
+	if err = errors.Join(err, c.abort()); err != nil {
 		return err
 	}
-	nodes := map[uint64]bool{}
-	for _, h := range o.redacted {
-		nodes[h.Number()] = true
-	}
-	for _, g := range v.sources {
-		all, err := g.entries(0, math.MaxUint8)
-		if err != nil {
-			return err
-		}
-		if g.first != nil {
-			if err := s.removeRedacted(g, all, nodes); err != nil {
-				return err
-			}
-			continue
-		}
-		size, err := g.size()
-		if err != nil {
-			return err
-		}
-		if err := s.rewrite(ctx, g, erased(all, size, nodes)); err != nil {
-			return err
-		}
-	}
-	return o.removeQuarantined()
-}
-
-// span is a part of a stream.
-type span struct{ from, to int64 }
-
-// erased returns the parts of a stream that a redaction overwrites: the bodies of the nodes, and everything outside
-// of records, where a kill, a power cut or damage may have left copies of them.
-func erased(all []entry, size int64, nodes map[uint64]bool) (parts []span) {
-	var end int64
-	for _, e := range all {
-		if end < e.at {
-			parts = append(parts, span{end, e.at})
-		}
-		if e.kind == record.Node && nodes[e.hash] {
-			parts = append(parts, span{e.at + record.HeaderSize, e.end()})
-		}
-		end = max(end, e.end())
-	}
-	if end < size {
-		parts = append(parts, span{end, size})
-	}
-	return parts
+	return errors.Join(o.store.removeRedacted(o.redacted), o.removeQuarantined())
 }
 
 // removeQuarantined removes copies that were damaged.
@@ -160,66 +122,6 @@ func (s *Store) sealNewest(ctx context.Context) (err error) {
 		return err
 	}
 	return s.seal(g)
-}
-
-// zero overwrites parts of a stream in data, which begins at offset from, and reports whether there was anything to do.
-func zero(data []byte, from int64, parts []span) (changed bool) {
-	for _, p := range parts {
-		start, end := max(p.from-from, 0), min(p.to-from, int64(len(data)))
-		if start >= end {
-			continue
-		}
-		for _, b := range data[start:end] {
-			changed = changed || b != 0
-		}
-		clear(data[start:end])
-	}
-	return changed
-}
-
-// rewrite atomically replaces the file of a segment or pack by one in which some parts are zeros.
-func (s *Store) rewrite(ctx context.Context, g *source, parts []span) error {
-	if len(parts) == 0 {
-		return nil
-	}
-	if !g.name.isPack() {
-		data, err := readFrom(g.dataPath(), 0, maxSegment)
-		if err != nil || !zero(data, 0, parts) {
-			return err
-		}
-		defer g.close()
-		return durable.WriteFile(s.fs, g.dataPath(), data, s.filePerm())
-	}
-	p, err := openPack(g.dataPath(), -1, s.decoder)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = p.file.Close() }() // nothing was written
-	out, err := durable.Create(s.fs, g.dataPath(), s.filePerm())
-	if err != nil {
-		return err
-	}
-	w, err := newPackWriter(out)
-	if err != nil {
-		return errors.Join(err, out.Abort())
-	}
-	changed := false
-	for i := range p.frames {
-		data, err := p.content(i)
-		if err != nil {
-			return errors.Join(err, out.Abort())
-		}
-		changed = zero(data, p.frames[i].start, parts) || changed
-		w.parts[0].buffer = append(w.parts[0].buffer, data...)
-		if err := errors.Join(w.flush(0), ctx.Err()); err != nil {
-			return errors.Join(err, out.Abort())
-		}
-	}
-	if _, err := w.finish(0); err != nil || !changed {
-		return errors.Join(err, out.Abort())
-	}
-	defer g.close()
-	return out.Commit()
 }
 
 // tidy removes what an interrupted collection left: temporary files, and segments that a pack replaces.

@@ -389,22 +389,6 @@ func (g *source) openedPack() (*pack, error) {
 	return g.openPack(-1)
 }
 
-// size returns the size of the stream.
-func (g *source) size() (int64, error) {
-	if !g.name.isPack() {
-		info, err := os.Lstat(g.dataPath())
-		if err != nil {
-			return 0, err
-		}
-		return info.Size(), nil
-	}
-	p, err := g.openedPack()
-	if err != nil {
-		return 0, err
-	}
-	return p.size(), nil
-}
-
 // isIntact reports whether neither the index nor the seek table of a pack is damaged.
 func (g *source) isIntact() (bool, error) {
 	g.mu.Lock()

@@ -132,14 +132,14 @@ func (g *source) readFile(e entry) ([]byte, error) {
 }
 
 // removeRedacted removes the files of nodes.
-func (s *Store) removeRedacted(g *source, all []entry, nodes map[uint64]bool) error {
-	for _, e := range all {
-		if e.kind != record.Node || !nodes[e.hash] {
-			continue
-		}
-		err := s.fs.Remove(g.fileOf(e))
+func (s *Store) removeRedacted(nodes []cas.Hash) error {
+	if s.files.Layout == "" {
+		return nil
+	}
+	for _, h := range nodes {
+		err := s.fs.Remove(s.files.Path(h))
 		if err == nil {
-			err = s.fs.SyncDir(filepath.Dir(g.fileOf(e)))
+			err = s.fs.SyncDir(filepath.Dir(s.files.Path(h)))
 		}
 		if err != nil && !isGone(err) {
 			return err

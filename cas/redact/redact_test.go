@@ -384,7 +384,8 @@ func TestDamagedTombstone(t *testing.T) {
 	require.Equal(t, fsck.Damaged, report.Faults[0].Kind)
 }
 
-// A redaction overwrites the content in segments and packs, also what an interrupted one has left.
+// A redaction removes the content from segments and packs, also what an interrupted one has left. What was put lately
+// still counts as young.
 func TestContentIsGone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -392,16 +393,27 @@ func TestContentIsGone(t *testing.T) {
 	later := gc.Options{Homes: []string{w.home}, Now: func() time.Time { return time.Now().Add(time.Hour) }}
 	_, err := gc.Run(ctx, w.store, later)
 	require.NoError(t, err)
+	later.Now = time.Now
 	whole, err := w.store.Get(ctx, w.turn(0))
 	require.NoError(t, err)
 	require.NoError(t, w.store.Put(ctx, whole), "so that it is in the log, too")
 	castest.FindRecord(t, w.store.Dir(), whole.Hash)
-	before := w.store.Where(w.turn(1))
+	b := cas.NewBatch(w.store, time.Now)
+	lately, err := b.Add(ctx, protocol.Text("nothing refers to it yet"))
+	require.NoError(t, err)
+	require.NoError(t, b.Put(ctx))
 	_, err = w.redact(whole.Hash, redact.Options{Reason: "why"})
 	require.NoError(t, err)
 	w.gone(whole.Hash)
 	castest.RequireErased(t, w.store.Dir(), whole.Payload[len(whole.Payload)/2:])
-	require.Equal(t, before, w.store.Where(w.turn(1)), "other nodes stay where they are")
+	for _, stays := range []bool{true, false} {
+		_, err = gc.Run(ctx, w.store, gc.Options{Homes: []string{w.home}, Grace: time.Hour, Now: later.Now})
+		require.NoError(t, err)
+		there, err := w.store.Has(ctx, lately)
+		require.NoError(t, err)
+		require.Equal(t, stays, there)
+		later.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	}
 
 	tombstone := castest.FindRecord(t, w.store.Dir(), whole.Hash).Body()
 	castest.Forge(t, w.store.Dir(), record.Node, whole.Hash.Number(), cas.MarshalFile(whole))
