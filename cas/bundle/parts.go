@@ -91,7 +91,7 @@ func (p *Parts) SetTrees(trees []protocol.Tree, instead []Instead, redacted map[
 	f.Manifest.Trees, f.Manifest.Instead, f.Redacted, f.objectBase = trees, instead, redacted, base
 }
 
-// combined provides the objects of parts with those of the base.
+// combined provides the objects of parts and of the base.
 type combined struct {
 	ctx  context.Context
 	file *File
@@ -368,7 +368,7 @@ func (f *File) Parents(ctx context.Context) map[string]*heads.Parent {
 			continue
 		}
 		c := t.Start.Child
-		if parent, known := of[c.Of]; known { // usually that of its siblings
+		if parent, known := of[c.Of]; known { // usually also the parent of its siblings
 			candidates = append([]string{parent}, candidates...)
 		}
 		for _, other := range candidates {

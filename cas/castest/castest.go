@@ -337,7 +337,7 @@ type Record struct {
 }
 
 // FindRecord returns the newest record of one of some kinds in the log of the store at dir; by default of a node or
-// tombstone. If it is in a pack, the packs become segments first. The hash of a home is that of its path.
+// tombstone. If it is in a pack, the packs become segments first. The hash of a home is computed from its path.
 func FindRecord(t require.TestingT, dir string, h cas.Hash, kinds ...record.Kind) Record {
 	if len(kinds) == 0 {
 		kinds = []record.Kind{record.Node, record.Tombstone}

@@ -228,7 +228,7 @@ func (c *check) rootsAbove() func(cas.Hash) []root {
 	}
 	for _, f := range c.report.Faults {
 		if f.Hash != "" {
-			c.graph.Node(f.Hash) // such as that of a seal without a node: it needs a number before the links are made
+			c.graph.Node(f.Hash) // such as the hash in a seal without a node: it needs a number before the links are made
 		}
 	}
 	for _, t := range c.report.Tombstones {

@@ -467,7 +467,7 @@ func (s *Store) share(path string, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(s.dir) // a link that another member planted leads nowhere else
+	root, err := os.OpenRoot(s.dir) // a link that another member planted is not followed
 	if err != nil {
 		return err
 	}

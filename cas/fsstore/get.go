@@ -183,7 +183,7 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 	return s.hashes(ctx, content, low, high, counts)
 }
 
-// Tombstones yields the redacted nodes, in order, except those of a store of version 1 that weren't packed yet.
+// Tombstones yields the redacted nodes, in order, except files of version 1 that weren't packed yet.
 func (s *Store) Tombstones(ctx context.Context) iter.Seq2[cas.Hash, error] {
 	if s.foreign {
 		return func(func(cas.Hash, error) bool) {}

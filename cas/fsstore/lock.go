@@ -127,7 +127,7 @@ func (s *Store) acquire(ctx context.Context) (release func() error, err error) {
 // A store records which homes use it, so that the collector keeps what their threads need. A home is recorded
 // before the first node that it can reference. The home that contains the store isn't recorded.
 //
-// A home with an ephemeral.lock is temporary, such as that of a worker's slot: it counts while a process
+// A home with an ephemeral.lock is temporary, such as the home of a worker's slot: it counts while a process
 // holds the lock, shared. The creator of such a home holds it, and so does each process that puts nodes there,
 // until it exits.
 

@@ -388,8 +388,8 @@ func (s *Store) sync(g *source) error {
 	return err
 }
 
-// seal makes a segment durable and writes its sorted index: from the index that it has, as far as that counts, and
-// from what the records behind it say. The log must be locked.
+// seal makes a segment durable and writes its sorted index: from its current index, and by scanning what that doesn't
+// cover. The log must be locked.
 func (s *Store) seal(g *source) error {
 	if err := s.sync(g); err != nil {
 		return err
@@ -405,7 +405,7 @@ func (s *Store) seal(g *source) error {
 			return err
 		}
 		index := encodeIndex(all, at.UnixMilli(), size)
-		// A lost index is made again from the records, so nobody needs to wait for a flush.
+		// A lost index is made again from the records, so it isn't flushed while others wait.
 		if err := durable.Replace(s.fs, g.path+indexExt, index, s.filePerm()); err != nil {
 			return err
 		}

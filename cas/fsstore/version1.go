@@ -21,7 +21,7 @@ import (
 // A store of version 1 has a file for each node, each seal and each home. They are read as if they were the oldest
 // pack. An entry of it has no place in a stream: the path of its file follows from its kind and its hash.
 
-// firstName is the name of the source, before those of all packs.
+// firstName is the name of the source. It comes before the names of all packs.
 func firstName() fileName { return fileName{number: -1, part: 1} }
 
 // firstVersion returns the files of a store of version 1 as a source.

@@ -60,7 +60,7 @@ type Options struct {
 	// Homes lists all home directories whose threads are in the store. At least one is required unless there
 	// is an Index, because otherwise nothing would be kept.
 	Homes []string
-	// Index has further threads in the store, such as those of a database.
+	// Index has further threads in the store, such as threads in a database.
 	Index heads.Index
 	// Grace is the time for which a node is kept after its last put; 0 means none.
 	Grace time.Duration
@@ -127,7 +127,7 @@ func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
 		if err != nil {
 			return c.report, err
 		}
-		if !c.marks.marked(h) { // that of a needed but missing node shows what is missing
+		if !c.marks.marked(h) { // the seal of a needed but missing node shows what is missing
 			c.report.Seals++
 		}
 	}
@@ -406,7 +406,7 @@ func (m *marks) damaged(err error, known bool) error {
 	return nil
 }
 
-// seen holds files and directories that were read, as they were then. What they referred to stays marked.
+// seen holds files and directories that were read, as they were then. Everything they referred to stays marked.
 type seen struct {
 	now   func() time.Time
 	paths map[string]fs.FileInfo

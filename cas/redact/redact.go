@@ -161,7 +161,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	return r.done, r.bury(ctx)
 }
 
-// readHeads returns the heads of all threads, including those of other homes that use the store, with keys of
+// readHeads returns the heads of all threads, including the threads of other homes that use the store, with keys of
 // the form "<id> in <home>".
 func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) {
 	found := map[string]cas.Hash{}

@@ -21,6 +21,8 @@ import (
 type Directory struct {
 	*storeremote.Remote
 	Path string
+
+	now func() time.Time
 }
 
 // NewDirectory returns an empty remote. now is the clock for its leases.
@@ -29,7 +31,7 @@ func NewDirectory(t testing.TB, a cas.Algorithm, now func() time.Time) Directory
 	path := filepath.Join(t.TempDir(), "team")
 	r, err := storeremote.Open(t.Context(), path, storeremote.Options{Hash: a, Program: "test", Now: now})
 	require.NoError(t, err)
-	return Directory{r, path}
+	return Directory{r, path, now}
 }
 
 // Store opens the store of the remote.
@@ -45,11 +47,11 @@ func (d Directory) Upkeep(t testing.TB) Upkeep {
 	index := fileheads.Open(d.Path, durable.OS())
 	return Upkeep{
 		Remove: func(thread string) error {
-			_, err := prune.Run(t.Context(), index, prune.Options{Home: d.Path, Threads: []string{thread}, Now: time.Now()})
+			_, err := prune.Run(t.Context(), index, prune.Options{Home: d.Path, Threads: []string{thread}, Now: d.now()})
 			return err
 		},
 		Redact: func(thread string, h cas.Hash, reason string) error {
-			_, err := redact.Node(t.Context(), d.Store(t), index, thread, h, redact.Options{Reason: reason, Now: time.Now})
+			_, err := redact.Node(t.Context(), d.Store(t), index, thread, h, redact.Options{Reason: reason, Now: d.now})
 			return err
 		},
 	}
@@ -58,7 +60,7 @@ func (d Directory) Upkeep(t testing.TB) Upkeep {
 // Open opens the directory again, as a new process would.
 func (d Directory) Open(a cas.Algorithm) Open {
 	return func(t testing.TB) remote.Remote {
-		r, err := storeremote.Open(t.Context(), d.Path, storeremote.Options{Hash: a, Program: "test", Now: time.Now})
+		r, err := storeremote.Open(t.Context(), d.Path, storeremote.Options{Hash: a, Program: "test", Now: d.now})
 		require.NoError(t, err)
 		return r
 	}

@@ -107,7 +107,7 @@ const notifyAfter = 3 * time.Second
 
 type waitingKey struct{}
 
-// WithWaiting returns a context in which Lock calls tell with the path of each lock that it waits for longer
+// WithWaiting returns a context in which Lock calls notify with the path of each lock that it waits for longer
 // than a moment, once and while waiting.
 func WithWaiting(ctx context.Context, notify func(path string)) context.Context {
 	return context.WithValue(ctx, waitingKey{}, notify)
@@ -160,7 +160,7 @@ func tryLock(path string, open func(string) (*os.File, error)) (*Held, error) {
 		if current {
 			return &Held{f: f, path: path}, nil
 		}
-		// The holder removed it after we opened it, so nobody else will ever find the file that we locked.
+		// The holder removed it after we opened it, so no other process will ever find the file that we locked.
 		if err := f.Close(); err != nil {
 			return nil, pathError("lock", path, err)
 		}

@@ -150,7 +150,7 @@ func syncDir(path string) error {
 // MaxOpenFiles returns the number of files that this process can have open.
 func MaxOpenFiles() uint64 {
 	var limit unix.Rlimit
-	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // 0 is safe, too
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // 0 is safe as well
 	return uint64(limit.Cur)
 }
 
