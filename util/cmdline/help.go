@@ -186,7 +186,7 @@ func FlagList(flags []ucli.Flag, ofProgram bool, width int) string {
 	return b.String()
 }
 
-// flagRows returns the flags that are not hidden and their texts. The flag --help is one of the program.
+// flagRows returns the flags that are not hidden and their texts. The program has the flag --help.
 func flagRows(flags []ucli.Flag, ofProgram bool) [][2]string {
 	var rows [][2]string
 	for _, f := range flags {

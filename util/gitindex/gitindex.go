@@ -27,7 +27,7 @@ type Entry struct {
 // with times in seconds, as most builds of git compare them.
 func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (is, toSecond bool) {
 	const ino, length = 20, 36 // offsets
-	// Git truncates them, too.
+	// Git also truncates them.
 	has := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) }
 	toSecond = has(0, changed.Unix()) && has(8, modified.Unix()) && has(ino, int64(inode)) && has(length, size)
 	return toSecond && has(4, int64(changed.Nanosecond())) && has(12, int64(modified.Nanosecond())), toSecond

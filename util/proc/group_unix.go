@@ -94,3 +94,6 @@ func Waited(raw uint32) Status {
 	}
 	return Status{Code: status.ExitStatus()}
 }
+
+// apart makes a process independent of the terminal.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

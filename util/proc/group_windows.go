@@ -129,3 +129,8 @@ const homeVar = "USERPROFILE"
 
 // Waited converts a raw exit status.
 func Waited(raw uint32) Status { return Status{Code: int(raw)} }
+
+// apart makes a process independent of the console.
+func apart() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP}
+}

@@ -24,7 +24,7 @@ func (e *InsideError) Error() string {
 	return fmt.Sprintf("%s is in the workspace %s, whose programs need a path", e.Path, e.Dir)
 }
 
-// Beside finds one of our programs: in the directory of the program exe, or as [LookPath] does.
+// Beside finds a program of uwf: in the directory of the program exe, or as [LookPath] does.
 func Beside(exe, name, dir string, environ []string) (string, error) {
 	if exe != "" {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(exe), name)); err == nil {

@@ -56,7 +56,7 @@ func (d Dir) Outlasts() bool {
 	return err == nil
 }
 
-// File returns the path of one of its files.
+// File returns the path of a file in it.
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
 
 // Read reads a file of at most max bytes. Errors: [fs.ErrNotExist], and the errors of [safeopen.ReadFile].
@@ -115,7 +115,7 @@ const (
 	delivered   = ".told"
 )
 
-// ErrFull means that nobody reads the messages.
+// ErrFull means that no agent reads the messages.
 var ErrFull = errors.New("the mailbox is full")
 
 // Message is a message to a thread.

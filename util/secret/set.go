@@ -165,7 +165,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush writes the text held back. Call it at the end of the stream.
+// Flush writes the pending text. Call it at the end of the stream.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

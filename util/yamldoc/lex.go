@@ -60,7 +60,7 @@ func scan(text string) (tokens token.Tokens, err error) {
 	return tokens, nil
 }
 
-// take locates one of the library tokens.
+// take locates a token of the library.
 func (l *lexer) take(t *token.Token) error {
 	if t.Type == token.StringType && t.Value == "" {
 		return nil // the library's token for an empty block scalar

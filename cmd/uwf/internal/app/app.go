@@ -60,7 +60,7 @@ func (a *App) StoreCLI() *ocascli.CLI {
 	return a.CAS
 }
 
-// App is what a command works with.
+// App holds the dependencies of a command.
 type App struct {
 	Env   env.Env
 	Flags Globals

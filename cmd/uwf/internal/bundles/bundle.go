@@ -178,7 +178,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	// The collector needn't wait: it removes nodes of these threads only if they are undone meanwhile.
+	// The collector needn't wait: it removes nodes of these threads only if they are undone in the meantime.
 	before, err := s.Generation()
 	if err != nil {
 		return err

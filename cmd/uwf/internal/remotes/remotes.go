@@ -234,8 +234,8 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	return cmp.Or(failed, err)
 }
 
-// liveData is the garbage collector's target for transfers: what waits to be sent or stored is live data, of which a
-// transfer of any size has a few megabytes.
+// liveData is the garbage collector's target for transfers. Live data is the queue of nodes to be sent or stored, a few
+// megabytes in a transfer of any size.
 const liveData = 50
 
 // Pushed is the result of push.

@@ -239,7 +239,7 @@ func (d dialog) key(ctx context.Context, a *Answers) error {
 	}
 }
 
-// model asks for one of the models that the endpoint offers.
+// model asks for a model that the endpoint offers.
 func (d dialog) model(ctx context.Context, a *Answers) error {
 	if a.Model != "" {
 		return nil
@@ -404,7 +404,7 @@ func look(ctx context.Context, a protocol.Adapter, e env.Env, installed []string
 	return p
 }
 
-// install returns the command that installs one of uwf's agents.
+// install returns the command that installs an agent of uwf.
 func install(name string) string {
 	return "go install " + protocol.ModulePath + "/cmd/" + protocol.AgentName(name) + "@latest"
 }

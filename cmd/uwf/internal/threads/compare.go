@@ -122,7 +122,7 @@ func (a Commands) headOf(ctx context.Context, arg string) (protocol.Hash, error)
 	return "", err
 }
 
-// replayOutput is the result of thread replay: that of run, the starting point, and the differences.
+// replayOutput is the result of thread replay: the result of run, the starting point, and the differences.
 type replayOutput struct {
 	protocol.RunOutput
 	ForkedFrom protocol.ForkedFrom `json:"forkedFrom"`

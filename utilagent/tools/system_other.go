@@ -2,7 +2,9 @@
 
 package tools
 
-import "os/exec"
+import (
+	"os/exec"
+)
 
 func shellPath() string {
 	if path, err := exec.LookPath("cmd.exe"); err == nil {
@@ -21,3 +23,8 @@ func directly(words []string) (string, []string) {
 	}
 	return path, words[1:]
 }
+
+// openNonblock is not needed on this platform.
+const openNonblock = 0
+
+func neededCapabilities(string) []string { return nil }

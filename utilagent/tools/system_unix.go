@@ -2,7 +2,10 @@
 
 package tools
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
 // shellPath prefers bash, because models write for it.
 func shellPath() string {
@@ -20,4 +23,20 @@ func shellArgs(line string) []string { return []string{"-c", line} }
 // program in the PATH of the command's own environment.
 func directly(words []string) (string, []string) {
 	return "/bin/sh", append([]string{"-c", `exec "$@"`, "sh"}, words...)
+}
+
+// openNonblock avoids waiting for a writer when a pipe is opened.
+const openNonblock = syscall.O_NONBLOCK
+
+// neededCapabilities returns the capabilities that root needs to write to a workspace owned by another user,
+// such as a host directory in a container.
+func neededCapabilities(workspace string) []string {
+	info, err := os.Stat(workspace)
+	if err != nil || os.Geteuid() != 0 {
+		return nil
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
+		return []string{"dac_override"}
+	}
+	return nil
 }

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package tools
-
-func neededCapabilities(string) []string { return nil }

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package tools
-
-// openNonblock is not needed on this platform.
-const openNonblock = 0
