@@ -312,7 +312,7 @@ func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	case s.Files == nil && s.Root == "": // the agent has reported why
 		k.by.Warn("agent " + cwd.Shown(s.Agent) + " does not keep files, so its steps have no snapshots")
 	case s.Files == nil:
-	case s.Root != k.Spec.Root || !snapshot.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
+	case s.Root != k.Spec.Root || s.Files.Tree != k.Spec.Tree && !snapshot.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
 		k.by.Warn(fmt.Sprintf("the agent reported snapshot %s, which is not in %s", s.Files.Tree, k.Spec.Git))
 	default:
 		k.after, k.madeAt = s.Files.Tree, k.by.Env.Now()

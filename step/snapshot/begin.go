@@ -91,7 +91,7 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 
 func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	record string) (taken Taken, rescued string, err error) {
-	if !slices.Equal(recall(s.Index).Out, s.Redacted) { // it can contain paths redacted since then
+	if !slices.Equal(recall(*s).Out, s.Redacted) { // it can contain paths redacted since then
 		if err := os.RemoveAll(s.Index); err != nil {
 			return taken, "", err
 		}
@@ -105,7 +105,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	if rescued, err = Finish(ctx, e, *s, record); err != nil {
 		return taken, rescued, err
 	}
-	taken, err = begin(ctx, e, *s)
+	taken, err = take(ctx, of(e.Environ, *s), *s, recall(*s))
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
 	_, sparse := r.key("core.sparsecheckout")
@@ -114,7 +114,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 			err = r.SeedIndex(*s)
 		}
 		if err == nil {
-			taken, err = begin(ctx, e, *s)
+			taken, err = take(ctx, of(e.Environ, *s), *s, recall(*s))
 		}
 	}
 	if err != nil {
@@ -127,19 +127,10 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 // Resume lets a spec continue from the end of a step's snapshot, if the index is unchanged since then and the
 // work tree still belongs to the repository.
 func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
-	n := recall(s.Index)
-	if n.Tree != tree || !n.isOf(*s) || !slices.Equal(n.Out, s.Redacted) || r.check(r.Root) != nil {
+	n := recall(*s)
+	if n.Tree != tree || !slices.Equal(n.Out, s.Redacted) || r.check(r.Root) != nil {
 		return false
 	}
 	s.Tree, s.Before = n.Tree, ""
 	return true
-}
-
-// begin takes a snapshot.
-func begin(ctx context.Context, e env.Env, s Spec) (Taken, error) {
-	s.Tree = ""
-	if n := recall(s.Index); n.isOf(s) {
-		s.Tree = n.Tree
-	}
-	return take(ctx, of(e.Environ, s), s)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// difference is a path that differs between two trees, with its entry in the second.
+// difference is a path that differs between two states of files, such as trees, with its entries in both.
 type difference struct {
-	status     byte   // A, D, M, T
-	was        string // mode in the first tree
-	mode, hash string
-	path       string
+	status        byte   // A, D, M, T, U
+	was, mode     string // modes
+	hashWas, hash string
+	path          string
 }
 
 // differing returns the paths in which two trees differ.
@@ -39,13 +39,17 @@ func (g git) compare(ctx context.Context, a, b protocol.Tree,
 	if err != nil {
 		return nil, nil, err
 	}
+	return differences(out)
+}
+
+// differences parses git's output with --raw and -z, and returns the rest of it.
+func differences(out []byte) (list []difference, rest []string, err error) {
 	for rest = fields(out); len(rest) > 1 && strings.HasPrefix(rest[0], ":"); rest = rest[2:] {
-		meta := strings.Fields(rest[0])
+		meta := strings.Fields(rest[0][1:])
 		if len(meta) != 5 {
-			return nil, nil, fmt.Errorf("git diff-tree prints %q", rest[0])
+			return nil, nil, fmt.Errorf("git prints %q", rest[0])
 		}
-		list = append(list, difference{status: meta[4][0], was: strings.TrimPrefix(meta[0], ":"), mode: meta[1],
-			hash: meta[3], path: rest[1]})
+		list = append(list, difference{meta[4][0], meta[0], meta[1], meta[2], meta[3], rest[1]})
 	}
 	return list, rest, nil
 }
@@ -167,7 +171,7 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 	}
 	g := inStore(e, store)
 	a, b = orEmpty(a, b), orEmpty(b, a)
-	if err := g.sound(ctx, e, store, a, b); err != nil {
+	if err := g.sound(ctx, e, a, b); err != nil {
 		return err
 	}
 	out, err := g.run(ctx, nil, append([]string{"diff-tree", "-r", "-p", "--binary"}, plainly(a, b)...)...)
@@ -186,7 +190,7 @@ func inStore(e env.Env, store string) git {
 		environ = proc.OwnPath(environ, filepath.Dir(owner))
 	}
 	g := newGit(environ, store)
-	g.own = true
+	g.store = store
 	return g.in(store, "", "")
 }
 

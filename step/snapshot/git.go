@@ -29,15 +29,15 @@ const grace = time.Second
 
 // git runs the git program without environment variables that could redirect it.
 type git struct {
-	exe string
-	dir string // working directory
-	env []string
-	// own means that it uses our git directory.
-	own bool
-	err error // reason why no command can run
+	exe    string
+	dir    string // working directory
+	env    []string
+	config [][2]string // overrides all config files
+	store  string      // our git directory, if it uses that
+	err    error       // reason why no command can run
 }
 
-// settings override all config files, also in the repositories of submodules.
+// settings apply to all commands, also in the repositories of submodules.
 var settings = [][2]string{
 	{"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}, {"core.splitIndex", "false"},
 	{"core.logAllRefUpdates", "false"},
@@ -65,7 +65,7 @@ func newGit(environ []string, dir string) git {
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", "GIT_LITERAL_PATHSPECS=1",
 		"GIT_AUTHOR_NAME=uwf", "GIT_AUTHOR_EMAIL=uwf", "GIT_COMMITTER_NAME=uwf", "GIT_COMMITTER_EMAIL=uwf")
-	g = g.with(settings)
+	g.config = settings
 	if !hasLFS(environ, dir) { // the user's settings require it, so nothing else would work
 		g = g.with([][2]string{{"filter.lfs.clean", ""}, {"filter.lfs.smudge", ""}, {"filter.lfs.process", ""},
 			{"filter.lfs.required", "false"}})
@@ -80,25 +80,22 @@ func hasLFS(environ []string, dir string) bool {
 
 // with returns git with additional settings.
 func (g git) with(more [][2]string) git {
-	const count = "GIT_CONFIG_COUNT="
-	n, env := 0, make([]string, 0, len(g.env)+2*len(more)+1)
-	for _, entry := range g.env {
-		if text, ok := strings.CutPrefix(entry, count); ok {
-			n, _ = strconv.Atoi(text) // set by us
-			continue
-		}
-		env = append(env, entry)
-	}
-	for i, s := range more {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n+i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n+i, s[1]))
-	}
-	g.env = append(env, count+strconv.Itoa(n+len(more)))
+	g.config = slices.Concat(g.config, more)
 	return g
 }
 
-// in returns git with our git directory for a work tree; "" if the command needs none.
-func (g git) in(store, root, index string) git {
-	g.env = append(slices.Clip(g.env), "GIT_DIR="+store)
+// environ returns the environment of a command.
+func (g git) environ() []string {
+	env := append(slices.Clip(g.env), "GIT_CONFIG_COUNT="+strconv.Itoa(len(g.config)))
+	for i, s := range g.config {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	}
+	return env
+}
+
+// in returns git with a git directory for a work tree; "" if the command needs none.
+func (g git) in(dir, root, index string) git {
+	g.env = append(slices.Clip(g.env), "GIT_DIR="+dir)
 	if root != "" {
 		g.dir = root
 		g.env = append(g.env, "GIT_WORK_TREE="+root)
@@ -107,16 +104,6 @@ func (g git) in(store, root, index string) git {
 		g.env = append(g.env, "GIT_INDEX_FILE="+index)
 	}
 	return g
-}
-
-// store returns its git directory.
-func (g git) store() (dir string) {
-	for _, entry := range g.env {
-		if is, ok := strings.CutPrefix(entry, "GIT_DIR="); ok {
-			dir = is
-		}
-	}
-	return dir
 }
 
 // scratch prepares a temporary index for one command: it removes leftovers of a killed git, including the
@@ -133,13 +120,13 @@ func scratch(index string) error {
 // of returns git for a spec.
 func of(environ []string, s Spec) git {
 	g := newGit(environ, s.Root)
-	g.own = true
+	g.store = s.Git
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index)
 }
 
 // run runs a command and returns its output, even if it fails. Its error is a [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	if g.own && (args[0] == "update-ref" || args[0] == "pack-refs") {
+	if g.store != "" && (args[0] == "update-ref" || args[0] == "pack-refs") {
 		return g.moveRefs(ctx, stdin, args)
 	}
 	return g.feed(ctx, bytes.NewReader(stdin), args...)
@@ -165,7 +152,7 @@ func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) (out []b
 			giveUp(pipeError(pipe))
 		}
 	}).Stop()
-	cmd := proc.Command{Path: g.exe, Args: args, Dir: g.dir, Env: g.env, Session: true, WithParent: true}
+	cmd := proc.Command{Path: g.exe, Args: args, Dir: g.dir, Env: g.environ(), Session: true, WithParent: true}
 	printed, err := proc.Run(ctx, cmd, stdin, maxOutput, grace)
 	switch {
 	case err != nil:
@@ -242,7 +229,7 @@ const refsLock = "uwf-refs.lock"
 
 // moveRefs runs a git command that moves refs in our git directory.
 func (g git) moveRefs(ctx context.Context, stdin []byte, args []string) ([]byte, error) {
-	held, err := durable.Lock(ctx, filepath.Join(g.store(), refsLock))
+	held, err := durable.Lock(ctx, filepath.Join(g.store, refsLock))
 	if err != nil {
 		return nil, err
 	}
@@ -252,9 +239,9 @@ func (g git) moveRefs(ctx context.Context, stdin []byte, args []string) ([]byte,
 		return out, err
 	}
 	for _, left := range []string{packedLock, packedNew} {
-		_ = os.Remove(filepath.Join(g.store(), left))
+		_ = os.Remove(filepath.Join(g.store, left))
 	}
-	_ = filepath.WalkDir(filepath.Join(g.store(), "refs"), func(path string, _ fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(filepath.Join(g.store, "refs"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == lockSuffix {
 			_ = os.Remove(path) // if it still exists, the command reports it
 		}

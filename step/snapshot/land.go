@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -38,7 +37,7 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 			return "", err
 		}
 	}
-	if err := g.sound(ctx, r.env, s.Git, base, tree); err != nil {
+	if err := g.sound(ctx, r.env, base, tree); err != nil {
 		return "", err
 	}
 	args := []string{"commit-tree", "--no-gpg-sign", "-F", "-"}
@@ -308,7 +307,7 @@ func (r Repo) update(ctx context.Context, s Spec, from, to string) error {
 			continue
 		}
 		here := filepath.Join(s.Git, e.Name())
-		if err := copyFile(filepath.Join(r.Dir, e.Name()), here, time.Time{}); err != nil {
+		if err := copyFile(filepath.Join(r.Dir, e.Name()), here); err != nil {
 			return err
 		}
 		defer func() { _ = os.Remove(here) }()

@@ -88,7 +88,7 @@ func newReader(e env.Env, store string) (_ *reader, err error) {
 		defer func() { _ = null.Close() }()
 		var child *proc.Child
 		child, err = proc.Start(proc.Command{
-			Path: g.exe, Args: []string{"cat-file", "--batch"}, Dir: g.dir, Env: g.env, Session: true, WithParent: true,
+			Path: g.exe, Args: []string{"cat-file", "--batch"}, Dir: g.dir, Env: g.environ(), Session: true, WithParent: true,
 			Stdin: theirs[0], Stdout: theirs[1], Stderr: null,
 		})
 		if err == nil {
@@ -311,16 +311,16 @@ func (e *DamagedError) Error() string {
 // links to those of the repository, so anyone who can write there, such as a command confined to the work
 // tree, can change them in place, and git doesn't verify the hash of a file or directory that it reads. "" is
 // a tree without files. Its error is a [*DamagedError].
-func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.Tree) (err error) {
+func (g git) sound(ctx context.Context, e env.Env, a, b protocol.Tree) (err error) {
 	if a == b {
 		return nil
 	}
 	a, b = orEmpty(a, b), orEmpty(b, a)
-	out, err := g.run(ctx, nil, "diff-tree", "-r", "-t", "--raw", "--no-renames", "--no-abbrev", "-z", sumOf(a), sumOf(b))
+	list, _, err := g.compare(ctx, a, b, "-t")
 	if err != nil {
 		return err
 	}
-	r, err := newReader(e, store)
+	r, err := newReader(e, g.store)
 	if err != nil {
 		return err
 	}
@@ -345,24 +345,16 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 		}
 		return ctx.Err()
 	}
-	for _, root := range []protocol.Tree{a, b} {
-		if err := check(sumOf(root), ""); err != nil {
+	list = append(list, difference{hashWas: sumOf(a), hash: sumOf(b)})
+	for _, d := range slices.Backward(list) {
+		if d.was != Gitlink { // only the name of a submodule's commit is stored
+			err = check(d.hashWas, d.path)
+		}
+		if d.mode != Gitlink && err == nil {
+			err = check(d.hash, d.path)
+		}
+		if err != nil {
 			return err
-		}
-	}
-	raw := fields(out)
-	for i := 0; i+1 < len(raw); i += 2 { // ":<mode> <mode> <hash> <hash> <status>", path
-		meta := strings.Fields(strings.TrimPrefix(raw[i], ":"))
-		if len(meta) != 5 {
-			return fmt.Errorf("git diff-tree prints %q", raw[i])
-		}
-		for side, mode := range meta[:2] {
-			if mode == Gitlink {
-				continue // only the name of a submodule's commit is stored
-			}
-			if err := check(meta[2+side], raw[i+1]); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

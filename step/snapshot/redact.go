@@ -25,7 +25,7 @@ import (
 const (
 	redactedRefs = "refs/uwf-redacted/"
 	redactedFile = "uwf-redacted"
-	// redactedPaths lists the redacted paths, one per line.
+	// redactedPaths lists the redacted paths.
 	redactedPaths = "uwf-redacted-paths"
 )
 
@@ -155,7 +155,7 @@ func (g git) redact(ctx context.Context, e env.Env, store, name string, trees []
 	if err != nil || len(holding) == 0 {
 		return nil, err
 	}
-	if err := errors.Join(noteRedacted(store, nil), notePath(store, name)); err != nil {
+	if err := errors.Join(noteRedacted(store, nil), addLines(store, redactedPaths, []string{name})); err != nil {
 		return nil, err
 	}
 	for _, tree := range holding {
@@ -199,26 +199,38 @@ func (g git) refTrees(ctx context.Context, dirs ...string) (map[string]protocol.
 const redactingFile = "uwf-redacting"
 
 func redacting(store string) (map[string]bool, error) {
-	text, err := safeopen.ReadFile(filepath.Join(store, redactingFile), maxList, safeopen.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	sums, err := readLines(store, redactingFile)
 	contents := map[string]bool{}
-	for _, sum := range strings.Fields(string(text)) {
+	for _, sum := range sums {
 		contents[sum] = true
 	}
 	return contents, err
 }
 
+// readLines returns the lines of a file in our git directory; none if it doesn't exist.
+func readLines(store, name string) ([]string, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, name), maxList, safeopen.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
+}
+
+// addLines adds lines to a file in our git directory, and sorts it.
+func addLines(store, name string, lines []string) error {
+	known, err := readLines(store, name)
+	if err != nil {
+		return err
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(append(known, lines...))))
+	return durable.WriteFile(durable.OS(), filepath.Join(store, name), []byte(strings.Join(all, "\n")+"\n"), 0o600)
+}
+
 // RedactedContents returns the names of files' contents that were redacted from our git directory and that
 // nothing else there had.
-func RedactedContents(store string) ([]protocol.Tree, error) {
-	text, err := safeopen.ReadFile(filepath.Join(store, redactedFile), maxList, safeopen.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var all []protocol.Tree
-	for _, sum := range strings.Fields(string(text)) {
+func RedactedContents(store string) (all []protocol.Tree, err error) {
+	sums, err := readLines(store, redactedFile)
+	for _, sum := range sums {
 		all = append(all, treeOf(sum))
 	}
 	return all, err
@@ -226,41 +238,14 @@ func RedactedContents(store string) ([]protocol.Tree, error) {
 
 // noteRedacted records redacted contents.
 func noteRedacted(store string, contents map[string]bool) error {
-	known, err := RedactedContents(store)
-	if err != nil {
-		return err
-	}
-	sums := map[string]bool{}
-	for _, id := range known {
-		sums[sumOf(id)] = true
-	}
-	for sum := range contents {
-		if sum != sumOf(gitobject.ID(gitobject.File, nil, treeOf(sum).Function())) { // the empty file isn't secret
-			sums[sum] = true
-		}
-	}
-	text := strings.Join(slices.Sorted(maps.Keys(sums)), "\n") + "\n"
-	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), []byte(text), 0o600)
-}
-
-// notePath records a redacted path.
-func notePath(store, name string) error {
-	known, err := RedactedPaths(store)
-	if err != nil || slices.Contains(known, name) {
-		return err
-	}
-	text := strings.Join(append(known, name), "\n") + "\n"
-	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedPaths), []byte(text), 0o600)
+	sums := slices.DeleteFunc(slices.Collect(maps.Keys(contents)), func(sum string) bool {
+		return sum == sumOf(gitobject.ID(gitobject.File, nil, treeOf(sum).Function())) // the empty file isn't secret
+	})
+	return addLines(store, redactedFile, sums)
 }
 
 // RedactedPaths returns the redacted paths of our git directory.
-func RedactedPaths(store string) ([]string, error) {
-	text, err := safeopen.ReadFile(filepath.Join(store, redactedPaths), maxList, safeopen.NoFollow)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
-}
+func RedactedPaths(store string) ([]string, error) { return readLines(store, redactedPaths) }
 
 // substituteFor creates the substitute of a snapshot, and records the contents that it removed.
 func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree, path string,

@@ -112,7 +112,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 	if err := l.git.free(ctx, s.Root, l.Taken.Tree, l.to); err != nil {
 		return l, err
 	}
-	return l, l.git.sound(ctx, e, s.Git, l.Taken.Tree, l.to)
+	return l, l.git.sound(ctx, e, l.Taken.Tree, l.to)
 }
 
 func (s Spec) isRedacted(path string) bool { return skipped(path, s.Redacted) }
@@ -211,7 +211,7 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 
 // lay writes the files of a tree, whatever they are. from is a tree known to be sound, or "".
 func (g git) lay(ctx context.Context, e env.Env, from, to protocol.Tree) error {
-	if err := g.sound(ctx, e, g.store(), from, to); err != nil {
+	if err := g.sound(ctx, e, from, to); err != nil {
 		return err
 	}
 	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,12 +14,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // maxSetting bounds the small files copied from a repository, in bytes.
@@ -260,8 +257,7 @@ func linkDir(ctx context.Context, from, to string, link func(from, to string) er
 	for _, e := range have {
 		present[e.Name()] = e.Type().IsRegular()
 	}
-	sorting.Stable(entries, byIndex)
-	for _, e := range entries {
+	for _, e := range slices.Backward(entries) { // sorted by name: pack-x.idx, pack-x.pack, pack-x.rev
 		if name := e.Name(); !present[name] && e.Type().IsRegular() && isObject(name) {
 			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name), link); err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
@@ -269,17 +265,6 @@ func linkDir(ctx context.Context, from, to string, link func(from, to string) er
 		}
 	}
 	return nil
-}
-
-// byIndex sorts the indexes of packs last.
-func byIndex(a, b fs.DirEntry) int {
-	rank := func(e fs.DirEntry) int {
-		if filepath.Ext(e.Name()) == ".idx" {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Compare(rank(a), rank(b))
 }
 
 // isObject reports whether a file is an object, a pack or a pack's index.
@@ -299,7 +284,7 @@ func linkFile(from, to string, link func(from, to string) error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // pruned: none of our files reference it
 	case err != nil && !errors.Is(err, fs.ErrExist):
-		return copyFile(from, to, time.Time{})
+		return copyFile(from, to)
 	}
 	if info, err := os.Lstat(to); err != nil || info.Mode().IsRegular() {
 		return err
@@ -368,8 +353,8 @@ func copyIndex(from, to string) error {
 	return errors.Join(err, os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// copyFile copies and flushes a regular file atomically. at is its modification time, unless zero.
-func copyFile(from, to string, at time.Time) (err error) {
+// copyFile copies and flushes a regular file atomically.
+func copyFile(from, to string) (err error) {
 	in, err := safeopen.Open(from, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -390,11 +375,6 @@ func copyFile(from, to string, at time.Time) (err error) {
 	_, err = io.Copy(out, in)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
-	}
-	if !at.IsZero() {
-		if err := os.Chtimes(out.Name(), at, at); err != nil {
-			return err
-		}
 	}
 	return os.Rename(out.Name(), to)
 }

@@ -36,7 +36,7 @@ type Spec struct {
 	Root  string `json:"root"`  // of the work tree, absolute
 	Git   string `json:"git"`   // our git directory
 	Index string `json:"index"` // file of the thread
-	// Tree is the content of the index; "" if unknown.
+	// Tree is the newest snapshot; "" if unknown.
 	Tree protocol.Tree `json:"tree,omitempty"`
 	// Before is the snapshot before the step, if the files were changed since the previous step.
 	Before  protocol.Tree `json:"before,omitempty"`

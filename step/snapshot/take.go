@@ -35,26 +35,22 @@ const (
 // of a killed process.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	g := of(e.Environ, s)
-	taken, err := take(ctx, g, s)
+	taken, err := take(ctx, g, s, recall(s))
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
-		s.Tree = "" // the content of the index is now unknown
-		taken, err = take(ctx, g, s)
+		taken, err = take(ctx, g, s, indexNote{})
 	}
 	return taken, err
 }
 
-// take takes a snapshot. s.Tree is the tree of the index, if its note says so. Git doesn't run if nothing it looked at has changed.
-func take(ctx context.Context, g git, s Spec) (taken Taken, err error) {
+// take takes a snapshot. known is the note of the index, if any. Git doesn't run if nothing it looked at has changed.
+func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	next := s.Index + ".next" // replaces the index once the objects to which it refers are durable
 	if err := errors.Join(scratch(next), os.RemoveAll(s.Index+lockSuffix)); err != nil {
 		return Taken{}, err
 	}
-	known := recall(s.Index)
-	if known.Tree != s.Tree || !known.isOf(s) { // a killed process may have replaced the index
-		known, s.Tree = indexNote{}, ""
-	}
+	s.Tree = known.Tree
 	n, v := indexNote{Tree: s.Tree, Looked: changeTime(s.Root), Out: s.Redacted}, view{partial: true}
 	if s.Tree != "" {
 		if v, err = look(g.env, s, known); err != nil {
@@ -278,21 +274,25 @@ func list(ctx context.Context, g git, s Spec, v view) (*changes, error) {
 	case len(v.added) > 0:
 		others, err = g.run(ctx, nil, append([]string{"ls-files", "-o", "--exclude-standard", "-z", "--"}, v.added...)...)
 	}
-	if err == nil {
-		err = c.tracked(root, fields(diff), s)
-	}
 	if err != nil {
 		return nil, err
 	}
+	tracked, _, err := differences(diff)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range tracked {
+		c.change(root, d.path, d.status, d.isLink(), s)
+	}
 	if !v.partial {
 		for _, path := range v.changed {
-			c.change(root, path, "", false, s)
+			c.change(root, path, 0, false, s)
 		}
 	}
 	for _, entry := range v.doubtful {
 		n := len(c.put)
 		_, path, _ := strings.Cut(entry, "\t")
-		if c.change(root, path, "", false, s); len(c.put) > n {
+		if c.change(root, path, 0, false, s); len(c.put) > n {
 			c.doubtful = append(c.doubtful, entry)
 		}
 	}
@@ -315,27 +315,15 @@ func (g git) all(ctx context.Context) (diff, others []byte, err error) {
 	return diff, others, cmp.Or(err, <-listed)
 }
 
-// tracked parses the output of diff-files: ":<mode> <mode> <hash> <hash> <status>", path.
-func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
-	for i := 0; i+1 < len(raw); i += 2 {
-		meta, path := strings.Fields(strings.TrimPrefix(raw[i], ":")), raw[i+1]
-		if len(meta) != 5 {
-			return fmt.Errorf("git diff-files prints %q", raw[i])
-		}
-		c.change(root, path, meta[4], meta[0] == Gitlink || meta[1] == Gitlink, s)
-	}
-	return nil
-}
-
-// change records a file in the index that may have changed. status is git's, or "" if unknown.
-func (c *changes) change(root *os.Root, path, status string, isLink bool, s Spec) {
-	unmerged := status == "U"
+// change records a file in the index that may have changed. status is git's, or 0 if unknown.
+func (c *changes) change(root *os.Root, path string, status byte, isLink bool, s Spec) {
+	unmerged := status == 'U'
 	c.conflicted = c.conflicted || unmerged
 	switch info, err := root.Lstat(filepath.FromSlash(path)); {
 	case skipped(path, s.Skip), err == nil && isOwn(info, s):
 	case isLink:
 		c.link(path)
-	case err != nil && unmerged, status == "D", status == "" && (err != nil || info.IsDir()):
+	case err != nil && unmerged, status == 'D', status == 0 && (err != nil || info.IsDir()):
 		c.gone = append(c.gone, path)
 	case err == nil && !readable(root, path, info):
 		c.leave(path)
@@ -471,9 +459,7 @@ func (g git) status(ctx context.Context, below ...string) (paths []string, err e
 // Status returns the paths that differ from the newest commit of a work tree, limited to the paths in below,
 // if any.
 func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
-	g := r.user(ctx)
-	g.dir = r.Root
-	return g.status(ctx, below...)
+	return r.user(ctx).status(ctx, below...)
 }
 
 func isLiteral(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") }
@@ -482,7 +468,7 @@ func isLiteral(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL
 func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	if dir == "" {
 		g := r.user(ctx)
-		if g.dir = r.Root; args[0] == "check-ignore" { // doesn't support literal paths
+		if args[0] == "check-ignore" { // doesn't support literal paths
 			g.env = slices.DeleteFunc(slices.Clone(g.env), isLiteral)
 		}
 		return g.run(ctx, stdin, args...)
@@ -558,18 +544,15 @@ const maxNote = 1 << 20 // bytes
 // noteFile returns the path of the note, next to the index in the thread's run directory.
 func noteFile(index string) string { return index + ".json" }
 
-// recall reads the note of an index. An unreadable note counts as empty.
-func recall(index string) (n indexNote) {
-	text, err := safeopen.ReadFile(noteFile(index), maxNote, safeopen.NoFollow)
-	if err != nil || json.Unmarshal(text, &n) != nil || !n.Tree.Valid() {
+// recall reads the note of an index. It returns the zero value if there is none, or if it is about another index or
+// git directory: a killed process may have replaced the index.
+func recall(s Spec) (n indexNote) {
+	text, err := safeopen.ReadFile(noteFile(s.Index), maxNote, safeopen.NoFollow)
+	if err != nil || json.Unmarshal(text, &n) != nil || !n.Tree.Valid() || n.Index == "" ||
+		n.Index != checksum(s.Index) || n.Git != identity(s.Git) {
 		return indexNote{}
 	}
 	return n
-}
-
-// isOf reports whether the note is about the index and the git directory of a spec.
-func (n indexNote) isOf(s Spec) bool {
-	return n.Index != "" && n.Index == checksum(s.Index) && n.Git == identity(s.Git)
 }
 
 // identity identifies our git directory: another one at the same path lacks the objects.

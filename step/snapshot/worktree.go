@@ -256,7 +256,6 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 		return err
 	}
 	g := r.user(ctx)
-	g.dir = r.Root
 	out, err := g.run(ctx, nil, "ls-files", "-z")
 	if err != nil {
 		return err
@@ -271,7 +270,6 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 // without running filters, which it would for files as new as the index.
 func (r Repo) RefreshIndex(ctx context.Context) error {
 	g := r.user(ctx)
-	g.dir = r.Root
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -341,7 +339,7 @@ func NewRepo(ctx context.Context, e env.Env, dir, function string) (Repo, error)
 // tree.
 func (r Repo) FirstCommit(ctx context.Context, s Spec, tree protocol.Tree, message string) error {
 	ours := inStore(r.env, s.Git)
-	if err := ours.sound(ctx, r.env, s.Git, "", tree); err != nil {
+	if err := ours.sound(ctx, r.env, "", tree); err != nil {
 		return err
 	}
 	commit, err := ours.line(ctx, "commit-tree", "--no-gpg-sign", "-m", message, sumOf(tree))
