@@ -98,7 +98,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err != nil {
 		return nil, err
 	}
-	if err := snapshot.Fill(ctx, e.Env, spec, n.Tree); err != nil {
+	if err := snapshot.Reset(ctx, e.Env, spec, n.Tree); err != nil {
 		return nil, fmt.Errorf("write files: %w", err)
 	}
 	if err := repo.SkipAbsent(ctx, spec, n.Base, n.Tree); err != nil {

@@ -334,7 +334,7 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	if err := e.RunDir(id).Make(); err != nil {
 		return nil, err
 	}
-	if err := snapshot.Fill(ctx, e.Env, spec, tree); err != nil {
+	if err := snapshot.Reset(ctx, e.Env, spec, tree); err != nil {
 		return nil, err
 	}
 	root, err := placeIn(dir, below)

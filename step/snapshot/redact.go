@@ -331,12 +331,12 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 }
 
 // sweep deletes the remains of killed processes: packs without an index, which are written under the caller's lock,
-// and git's temporary files from before a time.
+// and from before a time, git's temporary files and the new objects of snapshots.
 func sweep(store, common string, before time.Time) error {
 	objects := filepath.Join(store, "objects")
 	for _, pattern := range []string{
 		filepath.Join(objects, "pack", "tmp_*"), filepath.Join(objects, "pack", "*.pack"),
-		filepath.Join(objects, "??", "tmp_obj_*"), filepath.Join(store, "import-*.tmp"),
+		filepath.Join(objects, "??", "tmp_obj_*"), filepath.Join(store, "import-*.tmp"), filepath.Join(objects, "new-*"),
 	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {

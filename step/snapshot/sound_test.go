@@ -59,7 +59,7 @@ func TestForgedObjects(t *testing.T) {
 			require.ErrorAs(t, snapshot.Patch(t.Context(), w.env, w.spec.Git, before.Tree, after.Tree, io.Discard), &damaged)
 			s := w.spec
 			s.Root, s.Index = t.TempDir(), filepath.Join(t.TempDir(), "index")
-			require.ErrorAs(t, snapshot.Fill(t.Context(), w.env, s, before.Tree), &damaged)
+			require.ErrorAs(t, snapshot.Reset(t.Context(), w.env, s, before.Tree), &damaged)
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -118,7 +117,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if c.Kept, err = g.keepTrees(ctx, list, needs.Trees); err != nil {
 		return c, err
 	}
-	if err := errors.Join(removeNew(store, e.Now()), g.prune(ctx, store, common)); err != nil {
+	if err := errors.Join(sweep(store, common, e.Now().Add(-gitPatience)), g.prune(ctx, store, common)); err != nil {
 		return c, err
 	}
 	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
@@ -166,17 +165,6 @@ func (g git) forget(ctx context.Context, store string, gone func(string) bool, d
 	}
 	maps.DeleteFunc(threads, func(_ string, gone bool) bool { return !gone })
 	return len(threads), list, err
-}
-
-// removeNew removes the new objects of killed processes, which git doesn't know.
-func removeNew(store string, now time.Time) error {
-	dirs, err := filepath.Glob(filepath.Join(store, "objects", "new-*"))
-	for _, dir := range dirs {
-		if info, gone := os.Lstat(dir); gone == nil && now.Sub(info.ModTime()) > time.Hour { // longer than patience
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}
-	return err
 }
 
 // prune deletes unreferenced objects and packs the rest. Packs shared with the user's git directory stay,

@@ -47,7 +47,7 @@ func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) 
 	return commit, err == nil
 }
 
-// AddWorktree adds a git worktree at an unused path and a commit, without files: see [Fill]. It also creates
+// AddWorktree adds a git worktree at an unused path and a commit, without files: see [Reset]. It also creates
 // branch at the commit, unless it exists or is "".
 func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) error {
 	if err := removeRecord(r.Common, path); err != nil {
@@ -220,7 +220,7 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 }
 
 // PlanWorktree records that a work tree will be created with the files of a tree, or of the commit if tree is
-// "", and returns the tree. branch is created with it unless "". [Fill] writes the files or, if it was
+// "", and returns the tree. branch is created with it unless "". [Reset] writes the files or, if it was
 // interrupted, [Begin]. The plan is deleted before anyone can work there.
 func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
 	record string) (protocol.Tree, error) {
@@ -235,14 +235,6 @@ func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.
 	}
 	text, _ := json.Marshal(making{intent{From: orEmpty("", tree), To: tree}, r.Root, branch, commit}) // encoding texts can't fail
 	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
-}
-
-// Fill writes the files of a tree to an empty work tree, as planned.
-func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
-	if err := os.RemoveAll(s.Index); err != nil {
-		return err
-	}
-	return of(e.Environ, s).lay(ctx, e, "", tree)
 }
 
 // SkipAbsent makes the user's git ignore the files that a sparse checkout omits from a new worktree: all
@@ -282,8 +274,8 @@ func (r Repo) RefreshIndex(ctx context.Context) error {
 	return err
 }
 
-// Reset replaces the files of an unused work tree with those of a tree. Ignored files and s.Skip stay unless
-// they are in the way.
+// Reset replaces the files of a work tree, in which nobody works, with those of a tree. Ignored files and s.Skip
+// stay unless they are in the way.
 func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g := of(e.Environ, s)
 	args := []string{"clean", "-q", "-f", "-f", "-d"}
