@@ -35,9 +35,10 @@ type ApplyOptions struct {
 // landing is the record that an apply writes before it changes a work tree. If it is still there later, the
 // apply was interrupted.
 type landing struct {
-	Root string `json:"root"`
-	From string `json:"from"` // commit of the checked-out branch
-	To   string `json:"to"`
+	Root    string `json:"root"`
+	From    string `json:"from"` // commit of the checked-out branch
+	To      string `json:"to"`
+	Writing bool   `json:"writing,omitempty"` // the files are being written
 }
 
 // maxLanding is the maximum size of the record file in bytes.
@@ -191,42 +192,56 @@ func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) 
 	if err := os.RemoveAll(a.spec.Index); err != nil {
 		return "", err
 	}
-	taken, _, err := snapshot.Begin(ctx, a.Env, a.to, &a.spec, a.file(".restore"))
+	taken, err := snapshot.Begin(ctx, a.Env, a.to, &a.spec)
 	if err != nil {
 		return "", err
 	}
-	return taken.Tree, a.finish(ctx, taken.Tree)
+	return a.finish(ctx, taken.Tree)
 }
 
-// finish moves the branch if an earlier apply was interrupted after it wrote the files.
-func (a *application) finish(ctx context.Context, now protocol.Tree) error {
+// finish completes an interrupted apply: it writes the other files and moves the branch, unless the branch or the
+// written files were changed since. It returns the current files.
+func (a *application) finish(ctx context.Context, now protocol.Tree) (protocol.Tree, error) {
 	path := a.file(".json")
 	text, err := safeopen.ReadFile(path, maxLanding, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return now, nil
 	}
 	var cut landing
 	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From &&
 		a.to.Head != cut.To {
-		return os.Remove(path) // the branch has moved since
+		return now, os.Remove(path) // the branch has moved since
 	}
-	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
-		return errors.Join(ctx.Err(), os.Remove(path)) // it contains redacted files
+	from, err := a.to.TreeOf(ctx, a.spec, cut.From)
+	to, gone := a.to.TreeOf(ctx, a.spec, cut.To)
+	if err != nil || gone != nil {
+		return now, errors.Join(ctx.Err(), os.Remove(path)) // it contains redacted files
+	}
+	if cut.Writing {
+		if now, _, err = snapshot.Finish(ctx, a.Env, a.spec, from, to); err != nil {
+			return now, err
+		}
 	}
 	laid, err := a.to.Overlay(ctx, a.spec, now, snapshot.Edited{}, cut.From, cut.To)
 	if err != nil {
-		return err
+		return now, err
 	}
 	if differ, err := a.to.ChangedPaths(ctx, a.spec, laid, now); err != nil {
-		return err
+		return now, err
 	} else if len(differ) == 0 {
 		err := a.publish(ctx, cut.To, func() error { return a.to.AdvanceHead(ctx, a.spec, cut.From, cut.To, a.reflogMessage(), true) })
 		if err != nil {
-			return err
+			return now, err
 		}
 		a.to.Head = cut.To
 	}
-	return os.Remove(path)
+	return now, os.Remove(path)
+}
+
+// note makes the record of the apply durable.
+func (a *application) note(record landing) error {
+	text, _ := json.Marshal(record) // texts always encode
+	return durable.WriteFile(durable.OS(), a.file(".json"), append(text, '\n'), 0o600)
 }
 
 // result returns the commit with the thread's files.
@@ -424,22 +439,29 @@ func (a *application) together(ctx context.Context, result string) (string, erro
 
 // land writes the files and then moves the branch and the index.
 func (a *application) land(ctx context.Context, now, laid protocol.Tree, to string) error {
-	path := a.file(".json")
-	text, _ := json.Marshal(landing{Root: a.to.Root, From: a.to.Head, To: to}) // strings always encode
-	if err := durable.WriteFile(durable.OS(), path, append(text, '\n'), 0o600); err != nil {
+	files, err := snapshot.Prepare(ctx, a.Env, a.spec, now, laid)
+	if err != nil {
 		return err
 	}
-	if _, err := snapshot.Restore(ctx, a.Env, a.spec, now, laid, a.file(".restore")); err != nil {
-		if _, cut := os.Lstat(a.file(".restore")); cut != nil {
-			return errors.Join(err, os.Remove(path)) // nothing was written
+	record := landing{Root: a.to.Root, From: a.to.Head, To: to, Writing: true}
+	if err := a.note(record); err != nil {
+		return err
+	}
+	if err := files.Write(ctx); err != nil {
+		if is, lost := snapshot.Take(ctx, a.Env, a.spec); lost == nil && is.Tree == now {
+			err = errors.Join(err, os.Remove(a.file(".json"))) // nothing was written
 		}
+		return err
+	}
+	record.Writing = false
+	if err := a.note(record); err != nil {
 		return err
 	}
 	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.reflogMessage(), a.again); err != nil {
 		return fault.Of(fmt.Errorf("update branch %s of %s: %w", cwd.Shown(a.out.Branch), cwd.Shown(a.to.Root),
 			err)).Because("branch-not-moved", "thread", a.ID)
 	}
-	return os.Remove(path)
+	return os.Remove(a.file(".json"))
 }
 
 // follow records that the user has the result, and marks it as committed in the thread's worktree.

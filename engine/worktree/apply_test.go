@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -230,11 +231,13 @@ func TestApplyLeavesOut(t *testing.T) {
 func TestApplyThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		since func(w *world)
-		has   string
-		code  protocol.Code
+		since   func(w *world)
+		writing bool
+		has     string
+		code    protocol.Code
 	}{
 		"nothing happened since": {has: "made"},
+		"it was writing":         {since: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "ma") }, writing: true, has: "made"},
 		"somebody edits": {since: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, has: "mine",
 			code: protocol.CodeFailed},
 		"somebody committed": {since: func(w *world) {
@@ -257,7 +260,7 @@ func TestApplyThatWasCutOff(t *testing.T) {
 			repo, err := snapshot.Find(ctx, w.Env, w.Repo)
 			require.NoError(t, err)
 			record := filepath.Join(repo.Store(w.Dirs.Git()), "apply", id+".json")
-			w.Write(record, `{"root":"`+w.Repo+`","from":"`+from+`","to":"`+out.Commit+`"}`)
+			w.Write(record, `{"root":"`+w.Repo+`","from":"`+from+`","to":"`+out.Commit+`","writing":`+strconv.FormatBool(tt.writing)+`}`)
 			if tt.since != nil {
 				tt.since(w)
 			}
@@ -265,7 +268,7 @@ func TestApplyThatWasCutOff(t *testing.T) {
 			require.Equal(t, tt.code, codeOf(err), "%v", err)
 			require.Equal(t, tt.has, w.Read(filepath.Join(w.Repo, "a")))
 			require.NoFileExists(t, record)
-			if tt.since == nil {
+			if tt.since == nil || tt.writing {
 				require.Equal(t, out.Commit, w.Git(w.Repo, "rev-parse", "HEAD"), "the same commit, once")
 				require.Empty(t, w.Git(w.Repo, "status", "--porcelain"))
 			}

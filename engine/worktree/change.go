@@ -223,18 +223,20 @@ func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to p
 		return err
 	}
 	rescued, err := snapshot.Replace(ctx, e.Env, k.Spec, known, to)
-	if rescued.Ref != "" {
-		text := "restored the files"
-		if len(rescued.Paths) > 0 {
-			text += "; these had changed: " + Abbreviate(rescued.Paths)
-		}
-		e.Warn(text + "; to see the old content: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + gitobject.Name(rescued.Tree)[:12] + ":PATH")
-	}
+	e.warnOf(k, rescued)
 	if err != nil {
 		return notRestored(err)
 	}
 	k.Spec.Tree = to
 	return nil
+}
+
+// warnOf warns about changed files that were replaced and saved under a separate ref.
+func (e Keeper) warnOf(k *Checkout, saved snapshot.Rescued) {
+	if saved.Ref != "" {
+		e.Warn("restored the files; these had changed: " + Abbreviate(saved.Paths) + "; to see the old content: git --git-dir " +
+			plaintext.Word(k.Spec.Git) + " show " + gitobject.Name(saved.Tree)[:12] + ":PATH")
+	}
 }
 
 // mostStashed is the maximum number of paths in a hint.

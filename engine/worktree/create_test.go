@@ -467,3 +467,23 @@ func TestCollectFiles(t *testing.T) {
 	require.Equal(t, 1, collect(false).Removed)
 	require.NoDirExists(t, store)
 }
+
+// A step in the user's directory doesn't complete the thread's worktree whose creation was interrupted.
+func TestHalfMadeElsewhere(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	const id = "06EBX0A2S0ABCDEFGHJKMNPQRS"
+	its, err := w.Keeper().New(t.Context(), worktree.Options{Mode: inTree}, id, "x", w.Repo)
+	require.NoError(t, err)
+	w.Write(filepath.Join(w.Repo, "a"), "mine")
+	k, err := w.Keeper().Open(t.Context(), id, w.Repo, &heads.Workspace{Mode: written, Root: w.Repo})
+	require.NoError(t, err)
+	k.Release()
+	require.Equal(t, "mine", w.Read(filepath.Join(w.Repo, "a")))
+	require.NoError(t, os.Remove(filepath.Join(its.Root, "a")))
+	k, err = w.Keeper().Open(t.Context(), id, its.Root, its)
+	require.NoError(t, err)
+	k.Release()
+	require.Equal(t, "one\n", w.Read(filepath.Join(its.Root, "a")))
+	require.NoFileExists(t, w.RunDir(id).File(runfiles.RestoreFile))
+}

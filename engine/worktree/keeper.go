@@ -153,11 +153,14 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	if c.Workspace != nil && c.Workspace.MaxFileMB > 0 {
 		k.Spec.MaxFile = int64(c.Workspace.MaxFileMB) << 20
 	}
-	taken, rescued, err := snapshot.Begin(ctx, e.Env, k.Repo, &k.Spec, dir.File(runfiles.RestoreFile))
+	taken, err := snapshot.Begin(ctx, e.Env, k.Repo, &k.Spec)
 	k.Left = taken.Left
-	if rescued != "" {
-		e.Warn("finished an interrupted restore of the files; the old content is kept as " + rescued + " in " + k.Spec.Git)
+	if err != nil || !gitdir.Same(k.Repo.Root, e.Dirs.Worktree(id)) {
+		return err
 	}
+	var found snapshot.Rescued
+	k.Spec.Tree, found, err = snapshot.FinishWorktree(ctx, e.Env, k.Spec, dir.File(runfiles.RestoreFile))
+	e.warnOf(k, found)
 	return err
 }
 

@@ -76,52 +76,42 @@ func room(store string) error {
 	return os.Remove(temporary)
 }
 
-// Begin prepares a step: it updates our git directory, completes an interrupted restore ([Finish]) and takes
-// the snapshot before the step. It updates the spec for the next snapshot. rescued is as returned by
-// [Finish]. Errors: [*NoRoomError], and the errors of [Take] and [Finish].
-func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
-	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
+// Begin prepares a step: it updates our git directory and takes the snapshot before the step. It updates the spec
+// for the next snapshot. Errors: [*NoRoomError], and the errors of [Take].
+func Begin(ctx context.Context, e env.Env, r Repo, s *Spec) (taken Taken, err error) {
+	if taken, err = beginStep(ctx, e, r, *s); err != nil && ctx.Err() == nil {
 		var full *NoRoomError
 		if none := room(s.Git); errors.As(none, &full) {
 			err = full
 		}
 	}
-	return taken, rescued, err
+	s.Tree = taken.Tree
+	return taken, err
 }
 
-func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
-	record string) (taken Taken, rescued string, err error) {
-	if !slices.Equal(recall(*s).Out, s.Redacted) { // it can contain paths redacted since then
+func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err error) {
+	if !slices.Equal(recall(s).Out, s.Redacted) { // the index can contain paths redacted since then
 		if err := os.RemoveAll(s.Index); err != nil {
-			return taken, "", err
+			return taken, err
 		}
 	}
-	if err = r.Seed(ctx, s.Git, isGone(s.Index)); err == nil {
-		err = r.SeedIndex(*s)
+	if err = errors.Join(r.Seed(ctx, s.Git, isGone(s.Index)), r.SeedIndex(s)); err != nil {
+		return taken, err
 	}
-	if err != nil {
-		return taken, "", err
-	}
-	if rescued, err = Finish(ctx, e, *s, record); err != nil {
-		return taken, rescued, err
-	}
-	taken, err = take(ctx, of(e.Environ, *s), *s, recall(*s))
+	g := of(e.Environ, s)
+	taken, err = take(ctx, g, s, recall(s))
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
 	_, sparse := r.key("core.sparsecheckout")
 	for try := 1; err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil && (try == 1 || try == 2 && !sparse); try++ {
 		if err = errors.Join(os.RemoveAll(s.Index), r.Seed(ctx, s.Git, true)); err == nil && try == 1 {
-			err = r.SeedIndex(*s)
+			err = r.SeedIndex(s)
 		}
 		if err == nil {
-			taken, err = take(ctx, of(e.Environ, *s), *s, recall(*s))
+			taken, err = take(ctx, g, s, recall(s))
 		}
 	}
-	if err != nil {
-		return taken, rescued, err
-	}
-	s.Tree = taken.Tree
-	return taken, rescued, nil
+	return taken, err
 }
 
 // Resume lets a spec continue from the end of a step's snapshot, if the index is unchanged since then and the

@@ -74,11 +74,11 @@ func TestNothingRunsFromOurGitDirectory(t *testing.T) {
 		},
 		"begin": func() error {
 			w.sh(`echo three > a`)
-			_, _, err := snapshot.Begin(t.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
+			_, err := snapshot.Begin(t.Context(), w.env, w.repo, &w.spec)
 			return err
 		},
 		"restore": func() error {
-			_, err := snapshot.Restore(t.Context(), w.env, w.spec, "", first, w.spec.Index+".restore")
+			err := w.change("", first)
 			return err
 		},
 	} {

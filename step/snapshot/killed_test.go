@@ -42,20 +42,16 @@ func TestKilledRestores(t *testing.T) {
 		_ = cmd.Wait()
 		timer.Stop()
 		w.spec.Tree = ""
-		_, err := os.Stat(w.spec.Index + ".restore")
-		cut := err == nil
 		for _, left := range []string{".graft", ".graft.lock"} { // left by a git that was killed later
 			require.NoError(t, os.WriteFile(w.spec.Index+left, nil, 0o600))
 		}
-		kept, err := snapshot.Finish(t.Context(), w.env, w.spec, w.spec.Index+".restore")
+		w.write("mine", fmt.Sprint(n))
+		got, _, err := snapshot.Finish(t.Context(), w.env, w.spec, trees[(n+1)%2], to)
 		require.NoError(t, err)
-		require.Equal(t, cut, kept != "")
-		if got := w.take().Tree; cut {
-			require.Equal(t, to, got)
-		} else {
-			require.Contains(t, trees, got)
-		}
-		w.restore(to)
+		require.Equal(t, got, w.take().Tree)
+		require.Equal(t, fmt.Sprint(n), w.sh("cat mine"))
+		require.NoError(t, os.Remove(filepath.Join(w.root, "mine")))
+		require.Equal(t, to, w.take().Tree)
 		require.Equal(t, user, w.user())
 	}
 }
@@ -125,11 +121,13 @@ func TestKilledWorktrees(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, tree, planned)
 	w.sh("cp a " + two) // the rest is missing
-	diskUsage, rescued, err := snapshot.Begin(t.Context(), w.env, repo, &s, record)
+	_, err = snapshot.Begin(t.Context(), w.env, repo, &s)
 	require.NoError(t, err)
-	require.NotEmpty(t, rescued)
-	require.Equal(t, tree, diskUsage.Tree)
+	filled, _, err := snapshot.FinishWorktree(t.Context(), w.env, s, record)
+	require.NoError(t, err)
+	require.Equal(t, tree, filled)
 	require.FileExists(t, filepath.Join(two, "d/b"))
+	require.NoFileExists(t, record)
 
 	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
 	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")

@@ -38,7 +38,7 @@ func (w *world) counted() func() []string {
 
 func (w *world) begin() snapshot.Taken {
 	w.Helper()
-	diskUsage, _, err := snapshot.Begin(w.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
+	diskUsage, err := snapshot.Begin(w.Context(), w.env, w.repo, &w.spec)
 	require.NoError(w, err)
 	return diskUsage
 }

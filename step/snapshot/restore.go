@@ -3,7 +3,6 @@ package snapshot
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,9 +13,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // UnsavedError means that the files differ from the caller's expectation.
@@ -46,37 +43,6 @@ func Abbreviate(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// intent describes a restore in progress. If its file exists at the start, the restore was interrupted.
-type intent struct {
-	From protocol.Tree `json:"from"`
-	To   protocol.Tree `json:"to"`
-}
-
-// maxIntent bounds the size of its file, in bytes.
-const maxIntent = 4 << 10
-
-// Restore replaces the files with those of a tree, see [Prepare]. While it runs, the file record exists, so
-// that [Finish] can complete an interrupted restore.
-//
-// Errors: [*UnsavedError], [*InTheWayError], [*DamagedError], [*GitError].
-func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, record string) (Taken, error) {
-	l, err := Prepare(ctx, e, s, have, to)
-	if err != nil || !l.Changes() {
-		return l.Taken, err
-	}
-	text, _ := json.Marshal(intent{From: l.Taken.Tree, To: l.to}) // encoding these can't fail
-	if err := durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600); err != nil {
-		return l.Taken, err
-	}
-	if err := l.Write(ctx); err != nil {
-		if now, lost := Take(ctx, e, s); lost == nil && now.Tree == l.Taken.Tree {
-			err = errors.Join(err, os.Remove(record)) // nothing was written
-		}
-		return l.Taken, err
-	}
-	return l.Taken, os.Remove(record)
-}
-
 // Layout is a tree that is ready to replace the current files.
 type Layout struct {
 	Taken Taken // the current files
@@ -88,7 +54,7 @@ type Layout struct {
 // files differ from it, Prepare fails, unless they differ only in redacted paths: such files stay. Files that
 // git ignores also stay and are never overwritten. Prepare doesn't change the work tree.
 //
-// Errors are as for [Restore].
+// Errors: [*UnsavedError], [*InTheWayError], [*DamagedError], [*GitError].
 func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l Layout, err error) {
 	if l.Taken, err = Take(ctx, e, s); err != nil {
 		return l, err
@@ -133,7 +99,7 @@ func (l Layout) Write(ctx context.Context) error {
 type Rescued struct {
 	Ref   string        // keeps the files until it is reused
 	Tree  protocol.Tree // the files
-	Paths []string      // changed files, if known
+	Paths []string      // changed files
 }
 
 // Replace replaces the files with those of a tree, regardless of their current content. The files in known
@@ -146,14 +112,32 @@ func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (f
 	if err != nil || !l.Changes() {
 		return found, err
 	}
-	if l.Taken.Tree != known {
-		found.Paths = l.changed(ctx, known)
+	if found.Paths = l.changed(ctx, known); len(found.Paths) > 0 {
 		if _, err := l.git.run(ctx, nil, "update-ref", rescueRef(s.Ref), sumOf(l.Taken.Tree)); err != nil {
 			return found, err
 		}
 		found.Ref, found.Tree = rescueRef(s.Ref), l.Taken.Tree
 	}
 	return found, l.Write(ctx)
+}
+
+// Finish completes an interrupted change of the files from one tree to another: it writes the files in which these
+// differ, and leaves others alone. It returns the resulting tree. Errors are as for [Replace].
+func Finish(ctx context.Context, e env.Env, s Spec, from, to protocol.Tree) (protocol.Tree, Rescued, error) {
+	taken, err := Take(ctx, e, s)
+	if err != nil {
+		return "", Rescued{}, err
+	}
+	g := of(e.Environ, s)
+	plan, err := g.differing(ctx, from, to)
+	if err == nil {
+		to, err = g.graft(ctx, s, taken.Tree, plan)
+	}
+	if err != nil {
+		return "", Rescued{}, err
+	}
+	found, err := Replace(ctx, e, s, from, to)
+	return to, found, err
 }
 
 // changed returns the paths that match neither the new tree nor known.
@@ -168,54 +152,6 @@ func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []strin
 	}
 	both := names(other)
 	return slices.DeleteFunc(names(laid), func(path string) bool { return !slices.Contains(both, path) })
-}
-
-// Finish completes an interrupted restore: it writes the remaining files and leaves other changes alone.
-// First it keeps the current files under a separate ref, which it returns; "" if there was no interrupted
-// restore.
-func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string, err error) {
-	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	var cut intent
-	if err != nil || json.Unmarshal(text, &cut) != nil || !cut.From.Valid() || !cut.To.Valid() {
-		return "", &RefusedError{Dir: record, Reason: "cannot be read, so the files of an interrupted restore are " +
-			"unknown"}
-	}
-	g := of(e.Environ, s)
-	s.Tree = ""
-	taken, err := Take(ctx, e, s)
-	if err != nil {
-		return "", err
-	}
-	if _, err := g.run(ctx, nil, "update-ref", rescueRef(s.Ref), sumOf(taken.Tree)); err != nil {
-		return "", err
-	}
-	planned, err := g.differing(ctx, cut.From, cut.To)
-	if err != nil {
-		return "", err
-	}
-	to, err := g.graft(ctx, s, taken.Tree, planned)
-	if err != nil {
-		return "", err
-	}
-	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
-		return "", err
-	}
-	if err := g.lay(ctx, e, taken.Tree, to); err != nil {
-		return "", err
-	}
-	return rescueRef(s.Ref), os.Remove(record)
-}
-
-// lay writes the files of a tree, whatever they are. from is a tree known to be sound, or "".
-func (g git) lay(ctx context.Context, e env.Env, from, to protocol.Tree) error {
-	if err := g.sound(ctx, e, from, to); err != nil {
-		return err
-	}
-	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))
-	return err
 }
 
 // rescueRef returns the ref that keeps rescued files.

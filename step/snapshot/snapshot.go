@@ -11,7 +11,7 @@
 //   - seed.go: creates our git directory;
 //   - begin.go: prepares a step; take.go: takes a snapshot; list.go: lists the snapshots of threads; git.go: runs git;
 //   - objects.go: reads objects, and copies them between git directories;
-//   - restore.go: restores a snapshot, even if a process is killed;
+//   - restore.go: replaces the files by those of a snapshot;
 //   - diff.go: compares snapshots; redact.go, tidy.go: remove content from snapshots;
 //   - land.go, worktree.go: change the user's own repository on request.
 //

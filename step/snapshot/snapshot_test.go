@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if _, err := snapshot.Restore(context.Background(), e, spec, "", protocol.Tree(os.Getenv("FILES_TEST_TO")), spec.Index+".restore"); err != nil {
+	if _, err := snapshot.Replace(context.Background(), e, spec, "", protocol.Tree(os.Getenv("FILES_TEST_TO"))); err != nil {
 		panic(err)
 	}
 	os.Exit(0)
@@ -115,9 +115,18 @@ func (w *world) take() snapshot.Taken {
 	return diskUsage
 }
 
+// change replaces the files.
+func (w *world) change(have, to protocol.Tree) error {
+	l, err := snapshot.Prepare(w.Context(), w.env, w.spec, have, to)
+	if err != nil {
+		return err
+	}
+	return l.Write(w.Context())
+}
+
 func (w *world) restore(to protocol.Tree) {
 	w.Helper()
-	_, err := snapshot.Restore(w.Context(), w.env, w.spec, "", to, w.spec.Index+".restore")
+	err := w.change("", to)
 	require.NoError(w, err)
 	w.spec.Tree = ""
 	require.Equal(w, to, w.take().Tree)
@@ -271,7 +280,6 @@ func TestRestoreRefuses(t *testing.T) {
 	w.sh(`echo x > d/new; echo y > new`)
 	second := w.take().Tree
 	w.restore(first)
-	record := w.spec.Index + ".restore"
 	var blocked *snapshot.InTheWayError
 	for script, path := range map[string]string{
 		`echo new >> .git/info/exclude; echo mine > new`:              "new",
@@ -286,15 +294,14 @@ func TestRestoreRefuses(t *testing.T) {
 		v.sh(script)
 		require.NoError(t, v.repo.Seed(t.Context(), v.spec.Git, false))
 		state := v.sh("find . -path ./.git -prune -o -type f -exec cksum {} +")
-		_, err := snapshot.Restore(t.Context(), v.env, v.spec, "", to, record)
+		err := v.change("", to)
 		require.ErrorAs(t, err, &blocked, script)
 		require.Equal(t, []string{path}, blocked.Paths)
 		require.Equal(t, state, v.sh("find . -path ./.git -prune -o -type f -exec cksum {} +"))
-		require.NoFileExists(t, record)
 	}
 	w.sh("echo mine > a")
 	var unsaved *snapshot.UnsavedError
-	_, err := snapshot.Restore(t.Context(), w.env, w.spec, first, second, record)
+	err := w.change(first, second)
 	require.ErrorAs(t, err, &unsaved)
 	require.Equal(t, []string{"a"}, unsaved.Paths)
 	require.Equal(t, "mine\n", w.sh("cat a"))

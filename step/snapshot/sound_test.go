@@ -51,7 +51,7 @@ func TestForgedObjects(t *testing.T) {
 				w.forge(sum, "blob", "evil\n")
 			}
 			var damaged *snapshot.DamagedError
-			_, err := snapshot.Restore(t.Context(), w.env, w.spec, "", before.Tree, w.spec.Index+".restore")
+			err := w.change("", before.Tree)
 			require.ErrorAs(t, err, &damaged)
 			require.Equal(t, sum, damaged.Object)
 			require.Equal(t, object, damaged.Path)

@@ -74,7 +74,7 @@ func TestSwaps(t *testing.T) {
 		}
 		spec := w.spec
 		spec.Tree = ""
-		if diskUsage, _, err := snapshot.Begin(t.Context(), w.env, repo, &spec, spec.Index+".restore"); err == nil {
+		if diskUsage, err := snapshot.Begin(t.Context(), w.env, repo, &spec); err == nil {
 			made[text] = diskUsage.Tree
 		}
 	}
@@ -198,7 +198,7 @@ func TestPipeOfRules(t *testing.T) {
 	_, err := snapshot.Take(t.Context(), w.env, w.spec)
 	require.ErrorContains(t, err, filepath.Join(w.root, "deep/.gitignore"))
 	require.Less(t, time.Since(began), time.Minute)
-	_, _, err = snapshot.Begin(t.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
+	_, err = snapshot.Begin(t.Context(), w.env, w.repo, &w.spec)
 	require.ErrorContains(t, err, filepath.Join(w.root, "deep/.gitignore"))
 }
 

@@ -183,19 +183,40 @@ func (r Repo) Ignores(ctx context.Context) (bool, error) {
 
 // making is the plan for a new worktree. While it exists, nobody has worked in the worktree.
 type making struct {
-	intent
-	Repo   string `json:"repo"`             // root of a work tree of the repository
-	Branch string `json:"branch,omitempty"` // branch to create
-	Commit string `json:"commit,omitempty"` // commit of the branch
+	To     protocol.Tree `json:"to"`               // its files
+	Repo   string        `json:"repo"`             // root of a work tree of the repository
+	Branch string        `json:"branch,omitempty"` // branch to create
+	Commit string        `json:"commit,omitempty"` // commit of the branch
+}
+
+const maxPlan = 4 << 10 // bytes
+
+// readPlan reads the plan of a worktree; ok is false if there is none.
+func readPlan(record string) (m making, ok bool) {
+	text, err := safeopen.ReadFile(record, maxPlan, safeopen.NoFollow)
+	return m, err == nil && json.Unmarshal(text, &m) == nil && m.Repo != ""
+}
+
+// FinishWorktree completes the creation of a worktree, if there is a plan for it: it writes the files that are
+// missing or incomplete, and deletes the plan. It returns the resulting tree. Errors are as for [Replace].
+func FinishWorktree(ctx context.Context, e env.Env, s Spec, record string) (protocol.Tree, Rescued, error) {
+	m, ok := readPlan(record)
+	if !ok || !m.To.Valid() {
+		return s.Tree, Rescued{}, nil
+	}
+	tree, found, err := Finish(ctx, e, s, orEmpty("", m.To), m.To)
+	if err == nil {
+		err = os.Remove(record)
+	}
+	return tree, found, err
 }
 
 // RemovePlanned removes an unused planned worktree, complete or not, with its branch, unless may returns an
 // error. It reports whether there was a plan.
 func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func(path, commit string) error) (bool, error) {
-	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
-	var m making
-	if err != nil || json.Unmarshal(text, &m) != nil || m.Repo == "" {
-		return false, nil //nolint:nilerr // it is the record of something else
+	m, ok := readPlan(record)
+	if !ok {
+		return false, nil
 	}
 	r, err := Find(ctx, e, m.Repo)
 	if errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) { // git has no record of it
@@ -221,7 +242,7 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 
 // PlanWorktree records that a work tree will be created with the files of a tree, or of the commit if tree is
 // "", and returns the tree. branch is created with it unless "". [Reset] writes the files or, if it was
-// interrupted, [Begin]. The plan is deleted before anyone can work there.
+// interrupted, [FinishWorktree]. The plan is deleted before anyone can work there.
 func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
 	record string) (protocol.Tree, error) {
 	if err := r.Seed(ctx, s.Git, true); err != nil {
@@ -233,7 +254,7 @@ func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.
 			return "", err
 		}
 	}
-	text, _ := json.Marshal(making{intent{From: orEmpty("", tree), To: tree}, r.Root, branch, commit}) // encoding texts can't fail
+	text, _ := json.Marshal(making{tree, r.Root, branch, commit}) // encoding texts can't fail
 	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
 }
 
@@ -285,7 +306,11 @@ func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if _, err := g.run(ctx, nil, args...); err != nil {
 		return err
 	}
-	return g.lay(ctx, e, "", tree)
+	if err := g.sound(ctx, e, "", tree); err != nil {
+		return err
+	}
+	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
+	return err
 }
 
 // ignorable escapes a path for .gitignore.
