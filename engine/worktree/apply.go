@@ -212,6 +212,12 @@ func (a *application) finish(ctx context.Context, now protocol.Tree) (protocol.T
 		a.to.Head != cut.To {
 		return now, os.Remove(path) // the branch has moved since
 	}
+	if old := a.file(".restore"); !isGone(old) { // an older version was writing
+		cut.Writing = true
+		if err := errors.Join(a.note(cut), os.Remove(old)); err != nil {
+			return now, err
+		}
+	}
 	from, err := a.to.TreeOf(ctx, a.spec, cut.From)
 	to, gone := a.to.TreeOf(ctx, a.spec, cut.To)
 	if err != nil || gone != nil {
