@@ -17,9 +17,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Locker locks threads; see package locker.
-type Locker = locker.Locker
-
 // lockedThread is a thread whose lock is held: no other process steps, resumes or ends it.
 type lockedThread struct {
 	id    string

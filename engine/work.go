@@ -225,23 +225,6 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	return e.InProject(t.Start.Cwd)
 }
 
-// Step makes one step of a thread, or adopts the finished result of an interrupted one. The output is valid
-// even if the error is not nil: it is the thread's state. Errors are *protocol.Error.
-func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protocol.StepOutput, error) {
-	return e.once(ctx, thread, Work{StepOptions: o})
-}
-
-func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.StepOutput, error) {
-	w.Steps = 1
-	outs, err := e.Do(ctx, thread, w)
-	if len(outs) > 0 {
-		return outs[0], err
-	}
-	// A second error adds nothing to the first.
-	out, _ := e.Reader.Show(context.WithoutCancel(ctx), thread)
-	return out, err
-}
-
 // UnfitError means that a person's answer doesn't match the role's schema. The thread still waits.
 type UnfitError struct{ Problems []jsonschema.Problem }
 

@@ -518,8 +518,6 @@ const DefaultLease = 30 * time.Second
 type Options struct {
 	// Lease is the duration of the lease after its last renewal; 0 means [DefaultLease].
 	Lease time.Duration
-	// Discard is the same as in [PullOptions].
-	Discard bool
 }
 
 // Do works on a thread at the remote: it takes the lease, pulls, works, and publishes each step. It doesn't
@@ -553,7 +551,7 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 		return l.of(thread, err)
 	}
 	defer held.end(context.WithoutCancel(ctx))
-	at, err := l.meet(ctx, thread, o, held)
+	at, err := l.meet(ctx, thread, held)
 	if err != nil {
 		return l.of(thread, err)
 	}
@@ -578,9 +576,8 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 }
 
 // meet synchronizes both sides; at holds the remote's states of the thread and its relatives.
-func (l *Link) meet(ctx context.Context, thread string, o Options,
-	held *lease) (at map[string]remote.State, err error) {
-	done, err := l.Pull(ctx, []string{thread}, PullOptions{Discard: o.Discard})
+func (l *Link) meet(ctx context.Context, thread string, held *lease) (at map[string]remote.State, err error) {
+	done, err := l.Pull(ctx, []string{thread}, PullOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -420,12 +420,6 @@ func (r *Reader) IsOpen(id string, head protocol.Hash) bool {
 	return !last.Missing && last.Unfinished(head) || r.CutOff(id)
 }
 
-// Moving reports whether a process can be at work on a thread at a head, or a change of it was cut off.
-func (r *Reader) Moving(id string, head protocol.Hash) bool {
-	last := r.RunDir(id).Read()
-	return !last.Missing && (last.Unfinished(head) || last.Between(head)) || r.CutOff(id)
-}
-
 // openEnds returns the ended threads with unfinished work. A process that was killed while it worked on one
 // left its lock file, which is normally removed when a thread ends.
 func (r *Reader) openEnds(ctx context.Context, active map[string]protocol.Hash) (open []string) {

@@ -22,24 +22,13 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Run describes the last try of a thread's step, in flight or not.
+// Run describes the last try of a thread's step, in flight or not. If its record is damaged, only Dir is known.
 type Run struct {
-	Dir        string // directory with its files
-	Damaged    bool   // its record is unreadable; the fields below are unknown
-	Head       protocol.Hash
-	Role       string
-	Agent      string // as the user specified it
-	Command    []string
-	Status     string // starting, running, done, failed, rejected or stopped
-	Error      string
-	Started    time.Time
-	LastOutput time.Time // time of the agent's last output; zero if none
-	Pid        int       // process ID of the agent
-	Alive      bool      // the agent runs, or is being started, or its result is being checked
-	Attended   bool      // a process of uwf works on the thread
-	Finished   bool      // the agent has left a result
-	Stderr     string    // end of stderr, cleaned
-	WorkerLog  string    // end of a background worker's log, cleaned
+	protocol.LastTry
+	Head     protocol.Hash
+	Pid      int  // process ID of the agent
+	Damaged  bool // its record is unreadable
+	Attended bool // a process of uwf works on the thread
 }
 
 // hidden returns a program's output with secrets removed.
@@ -64,21 +53,23 @@ func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 	if !last.Damaged && last.Thread == "" {
 		return nil
 	}
-	run := &Run{
-		Dir: dir.Path, Damaged: last.Damaged, Head: last.Head, Role: last.Role, Agent: last.Agent, Command: last.Command,
-		Status: string(last.Status), Started: time.UnixMilli(last.StartedAt), Pid: last.Pid,
-		Alive: dir.Alive(last), Attended: r.Locker().Held(ctx, thread),
-		Stderr:    r.hidden(last, agentproc.Tail(dir.File(runfiles.StderrFile))), // the try may be in flight
-		WorkerLog: agentproc.Tail(dir.File(runfiles.LogFile)),
-	}
+	run := &Run{Head: last.Head, Pid: last.Pid, Damaged: last.Damaged, Attended: r.Locker().Held(ctx, thread),
+		LastTry: protocol.LastTry{
+			Role: last.Role, Agent: last.Agent, Command: last.Command, Status: string(last.Status), Alive: dir.Alive(last),
+			StartedAt: last.StartedAt, Dir: dir.Path,
+			Stderr:    r.hidden(last, agentproc.Tail(dir.File(runfiles.StderrFile))), // the try may be in flight
+			WorkerLog: agentproc.Tail(dir.File(runfiles.LogFile)),
+		}}
 	if last.Error != nil {
 		run.Error = last.Error.Message
 	}
-	_, run.Finished = dir.Finished()
 	for _, name := range []string{runfiles.StdoutFile, runfiles.StderrFile, runfiles.OutputFile} {
-		if info, err := os.Stat(filepath.Join(dir.Path, name)); err == nil && info.Size() > 0 &&
-			info.ModTime().After(run.LastOutput) {
-			run.LastOutput = info.ModTime()
+		info, err := os.Stat(filepath.Join(dir.Path, name))
+		if err != nil || info.Size() == 0 {
+			continue
+		}
+		if ms := info.ModTime().UnixMilli(); run.LastOutputAt == nil || ms > *run.LastOutputAt {
+			run.LastOutputAt = &ms
 		}
 	}
 	return run

@@ -36,7 +36,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	run := e.Reader.LastRun(ctx, id)
 	d.ofState(state, run)
 	if run != nil {
-		d.Run = runOf(*run)
+		d.Run = &run.LastTry
 		d.ofRun(state, *run, e.Reader.Env.Now())
 	}
 	if state.CurrentRole != "" && state.Status != protocol.StatusRunning {
@@ -48,19 +48,6 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	}
 	d.ofChain(ctx, e, state)
 	return d.ThreadDiagnosis, nil
-}
-
-// runOf converts the last try to its JSON form.
-func runOf(r status.Run) *protocol.LastTry {
-	out := &protocol.LastTry{
-		Role: r.Role, Agent: r.Agent, Command: r.Command, Status: r.Status, Alive: r.Alive,
-		StartedAt: r.Started.UnixMilli(), Error: r.Error, Stderr: r.Stderr, WorkerLog: r.WorkerLog, Dir: r.Dir,
-	}
-	if !r.LastOutput.IsZero() {
-		ms := r.LastOutput.UnixMilli()
-		out.LastOutputAt = &ms
-	}
-	return out
 }
 
 func (d *diagnosis) add(level, hint, format string, args ...any) {
@@ -110,6 +97,7 @@ const quiet = 5 * time.Minute
 
 // ofRun reports the outcome of the last try.
 func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
+	started := time.UnixMilli(r.StartedAt)
 	switch {
 	case r.Damaged:
 		d.add("warning", d.hint("record-unreadable"), "the record of the last attempt in %s is unreadable; it "+
@@ -124,12 +112,12 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 			"is gone; the next step %s", r.Agent, r.Pid, then)
 	case s.Status == protocol.StatusRunning:
 		d.add("note", d.hint("in-flight"), "role %s has been running on %s for %s", r.Role, r.Agent,
-			since(r.Started, now))
+			since(started, now))
 	}
 	if s.Status == protocol.StatusRunning && r.Alive {
-		heard := r.LastOutput
-		if heard.IsZero() {
-			heard = r.Started
+		heard := started
+		if r.LastOutputAt != nil {
+			heard = time.UnixMilli(*r.LastOutputAt)
 		}
 		if now.Sub(heard) > quiet {
 			d.add("warning", d.hint("agent-silent"), "the agent has written nothing for %s; it may be stuck",

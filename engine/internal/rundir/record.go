@@ -165,12 +165,6 @@ func (r Record) Between(head protocol.Hash) bool {
 	return r.More && (r.Status == Done || (r.Status.InFlight() && r.Head != head))
 }
 
-// ByPerson reports whether the run was started from this head with a person's prompt, and its end is not
-// recorded.
-func (r Record) ByPerson(head protocol.Hash) bool {
-	return (r.Resumes || r.Replaces) && r.Unfinished(head)
-}
-
 // ID returns an identifier that is unique among the thread's runs.
 func (r Record) ID() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine) }
 
