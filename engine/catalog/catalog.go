@@ -209,27 +209,11 @@ func invalid(format string, args ...any) *protocol.Error {
 
 // Definition finds a workflow like [Catalog.Find] and returns its definition, but stores nothing.
 func (c *Catalog) Definition(ctx context.Context, name string) (workflow.Definition, error) {
-	arg := strings.TrimSpace(name)
-	if !protocol.Hash(arg).Valid() {
-		if isPath(arg) {
-			return c.Read(ctx, arg)
-		}
-		found, err := c.Project()
-		if err != nil {
-			return workflow.Definition{}, err
-		}
-		for _, f := range found {
-			if f.Name == arg {
-				def, _, err := c.readProject(ctx, f)
-				return def, err
-			}
-		}
+	def, h, _, err := c.look(ctx, name)
+	if err == nil && h != "" {
+		return c.Stored(ctx, h)
 	}
-	h, err := c.Find(ctx, arg)
-	if err != nil {
-		return workflow.Definition{}, err
-	}
-	return c.Stored(ctx, h)
+	return def, err
 }
 
 // Stored reads a stored workflow with the schemas of its roles.
@@ -322,39 +306,27 @@ const maxUses = 10
 // by hash. Names are resolved in the file's own project and in the registry, so the result doesn't depend on
 // the working directory. Nothing is stored. A file cannot run itself, not even indirectly.
 func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.Used, error) {
-	none := workflow.Used{Name: name}
 	if len(c.reading) == 0 {
 		c.known = map[string]known{}
 	}
 	c.reading = append(c.reading, by)
 	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
-	path := ""
-	var found []discover.Found
-	switch {
-	case protocol.Hash(name).Valid():
-	case isPath(name):
-		path = filepath.Join(filepath.Dir(by), filepath.FromSlash(name))
-	default:
-		var err error
-		if found, err = c.projectOfDir(discover.Around(by)); err != nil {
-			return none, err
-		}
-		if i := slices.IndexFunc(found, func(f discover.Found) bool { return f.Name == name }); i >= 0 {
-			return c.once(ctx, name, found[i].Path, found[i].Project, func() (workflow.Definition, error) {
-				def, _, err := c.readProject(ctx, found[i])
-				return def, err
-			})
-		}
+	if isPath(name) {
+		path := filepath.Join(filepath.Dir(by), filepath.FromSlash(name))
+		return c.once(ctx, name, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
 	}
-	if path == "" { // stored workflows cannot refer to files
-		h, err := c.stored(ctx, name, found)
-		if err != nil {
-			return none, err
-		}
-		def, err := c.Stored(ctx, h)
-		return workflow.Used{Name: name, Hash: h, Definition: def}, err
+	f, h, err := c.named(ctx, name, discover.Around(by))
+	if err == nil && f != nil {
+		return c.once(ctx, name, f.Path, f.Project, func() (workflow.Definition, error) {
+			def, _, err := c.readProject(ctx, *f)
+			return def, err
+		})
 	}
-	return c.once(ctx, name, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
+	if err != nil {
+		return workflow.Used{Name: name}, err
+	}
+	def, err := c.Stored(ctx, h) // a stored workflow cannot refer to files
+	return workflow.Used{Name: name, Hash: h, Definition: def}, err
 }
 
 // known is a file that another file runs, with the nesting depth inside it.

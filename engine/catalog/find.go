@@ -37,51 +37,48 @@ func (c *Catalog) Find(ctx context.Context, name string) (cas.Hash, error) {
 // find is like [Catalog.Find]. It also returns why a user must confirm the workflow before its commands run,
 // or "" if they chose it themselves.
 func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string, err error) {
-	arg := strings.TrimSpace(name)
-	if protocol.Hash(arg).Valid() {
-		h, err = c.byHash(ctx, protocol.Hash(arg))
-		return h, "", err
+	def, h, why, err := c.look(ctx, name)
+	if err == nil && h == "" {
+		h, err = c.store(ctx, def)
 	}
-	if isPath(arg) {
-		def, err := c.Read(ctx, arg)
-		if err == nil {
-			h, err = c.store(ctx, def)
-		}
-		return h, "", err
-	}
-	found, err := c.Project()
-	if err != nil {
-		return "", "", err
-	}
-	if i := slices.IndexFunc(found, func(f discover.Found) bool { return f.Name == arg }); i >= 0 {
-		def, hides, err := c.readProject(ctx, found[i])
-		if err != nil {
-			return "", "", err
-		}
-		h, err := c.store(ctx, def)
-		if hides {
-			why = "is " + plaintext.Line(c.Shown(found[i].Path)) + ", which takes precedence over the registered one"
-		}
-		return h, why, err
-	}
-	h, err = c.registered(ctx, arg)
-	if errors.Is(err, heads.ErrNoWorkflow) {
-		h, err = c.byPrefix(ctx, arg, found)
-	}
-	return h, "", err
+	return h, why, err
 }
 
-// stored finds a workflow by hash, by name in the registry or by hash prefix. found holds the alternatives
-// for the error message.
-func (c *Catalog) stored(ctx context.Context, name string, found []discover.Found) (cas.Hash, error) {
+// look returns the definition of a workflow in a file, or the hash of a stored one. why is as in [Catalog.find].
+func (c *Catalog) look(ctx context.Context, name string) (def workflow.Definition, h cas.Hash, why string, err error) {
+	name = strings.TrimSpace(name)
+	if isPath(name) {
+		def, err = c.Read(ctx, name)
+		return def, "", "", err
+	}
+	f, h, err := c.named(ctx, name, c.Env.Dir)
+	if f == nil || err != nil {
+		return def, h, "", err
+	}
+	def, hides, err := c.readProject(ctx, *f)
+	if hides {
+		why = "is " + plaintext.Line(c.Shown(f.Path)) + ", which takes precedence over the registered one"
+	}
+	return def, "", why, err
+}
+
+// named finds a workflow that is not given by path: a file of the project around dir, or the hash of a stored one.
+func (c *Catalog) named(ctx context.Context, name, dir string) (f *discover.Found, h cas.Hash, err error) {
 	if h := protocol.Hash(name); h.Valid() {
-		return c.byHash(ctx, h)
+		h, err = c.byHash(ctx, h)
+		return nil, h, err
 	}
-	h, err := c.registered(ctx, name)
-	if errors.Is(err, heads.ErrNoWorkflow) {
-		return c.byPrefix(ctx, name, found)
+	found, err := c.projectOfDir(dir)
+	if err != nil {
+		return nil, "", err
 	}
-	return h, err
+	if i := slices.IndexFunc(found, func(f discover.Found) bool { return f.Name == name }); i >= 0 {
+		return &found[i], "", nil
+	}
+	if h, err = c.registered(ctx, name); errors.Is(err, heads.ErrNoWorkflow) {
+		h, err = c.byPrefix(ctx, name, found)
+	}
+	return nil, h, err
 }
 
 // registered finds a workflow by its name in the registry.
