@@ -43,7 +43,7 @@ func (d *draft) checkList(n *nodeDraft) {
 			if n.bare() {
 				remedy = "to run several at once, define a role such as both: {all: [" + strings.Join(n.targets(), ", ") + "]}"
 			}
-			d.add(e.pos, remedy,
+			d.Add(e.pos, remedy,
 				"%s is unreachable: entry %s before it has no condition", n.at(e), always.status)
 		case e.condition == nil:
 			always = e
@@ -75,7 +75,7 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 		return
 	}
 	if isConditionName(e.when) {
-		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s uses unknown condition %s", n.at(e),
+		d.Add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s uses unknown condition %s", n.at(e),
 			quote(e.when))
 		return
 	}
@@ -97,7 +97,7 @@ func isConditionName(text string) bool {
 }
 
 func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
-	if d.full() {
+	if d.Full() {
 		return ""
 	}
 	if r := d.roleByName[n.name]; r != nil && slices.Contains(r.answers.any.names(), name) {
@@ -110,20 +110,20 @@ func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
 	if len(names) == 0 {
 		return `add it to "conditions", or write an expression such as ` + example
 	}
-	return d.didYouMean(name, names, "the conditions are")
+	return d.DidYouMean(name, names, "the conditions are")
 }
 
 // checkExpression checks the syntax of an expression and the names in it. r, if not nil, is the role whose
 // answer the expression reads; places lists the edges where it is evaluated.
 func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft,
 	places func() []answer) {
-	if d.full() {
+	if d.Full() {
 		d.Miss(1)
 		return
 	}
 	expr, err := jsonata.Parse(text)
 	if syntax, ok := errors.AsType[*jsonata.Error](err); ok {
-		d.add(d.inExpression(n, text, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
+		d.Add(d.InExpression(n, text, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
 		return
 	}
 	reads := expr.Reads()
@@ -131,7 +131,7 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 		if slices.Contains([]string{protocol.InputsVariable, protocol.StepsVariable, protocol.BodyVariable}, "$"+v.Text) {
 			continue
 		}
-		d.add(d.inExpression(n, text, v.Pos.Offset), "put a field name that starts with $ in backquotes: `$"+v.Text+"`",
+		d.Add(d.InExpression(n, text, v.Pos.Offset), "put a field name that starts with $ in backquotes: `$"+v.Text+"`",
 			"%s: the variable $%s never has a value", what, v.Text)
 	}
 	d.checkPaths(what, text, n, reads.Paths, r)
@@ -141,10 +141,10 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 // checkPaths checks the paths that an expression reads; see checkExpression.
 func (d *draft) checkPaths(what, text string, n *yamldoc.Node, paths []jsonata.Path, r *roleDraft) {
 	for _, p := range paths {
-		at := func() yamldoc.Pos { return d.inExpression(n, text, p.Pos.Offset) }
+		at := func() yamldoc.Pos { return d.InExpression(n, text, p.Pos.Offset) }
 		switch first := p.Names[0]; {
 		case !slices.Contains(moderator.ContextFields(), first):
-			d.add(at(), d.contextRemedy(p, r), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+			d.Add(at(), d.contextRemedy(p, r), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
 		case (first == "meta" || first == "output") && len(p.Names) > 1 && r != nil && r.schema != nil:
 			d.checkField(what, p, 1, r.name, r.answers.any, at)
 		}
@@ -158,7 +158,7 @@ func (d *draft) contextRemedy(p jsonata.Path, r *roleDraft) string {
 			return "did you mean " + quote("meta."+strings.Join(p.Names, ".")) + "?"
 		}
 	}
-	return d.didYouMean(p.Names[0], moderator.ContextFields(), "the context has")
+	return d.DidYouMean(p.Names[0], moderator.ContextFields(), "the context has")
 }
 
 // checkField checks the n-th name of a path, a field of a role's answer.
@@ -167,7 +167,7 @@ func (d *draft) checkField(what string, p jsonata.Path, n int, role string, answ
 	if value, known := answer.field(name, false); known || name == protocol.StatusKey {
 		values := value.texts()
 		if p.Equals != "" && n+1 == len(p.Names) && len(values) > 0 && !slices.Contains(values, p.Equals) {
-			d.add(at(), d.didYouMean(p.Equals, values, "it may be"), "%s: %s is never %s", what, shown, quote(p.Equals))
+			d.Add(at(), d.DidYouMean(p.Equals, values, "it may be"), "%s: %s is never %s", what, shown, quote(p.Equals))
 		}
 		return
 	}
@@ -175,9 +175,9 @@ func (d *draft) checkField(what string, p jsonata.Path, n int, role string, answ
 	if p.Tested && len(near) == 0 {
 		return // tests whether the field exists
 	}
-	remedy := d.didYouMean(name, answer.names(), "the schema of "+quote(role)+" has")
+	remedy := d.DidYouMean(name, answer.names(), "the schema of "+quote(role)+" has")
 	if len(near) == 1 && strings.HasPrefix(near[0], "$") {
 		remedy = "did you mean " + strings.Join(p.Names[:n], ".") + ".`" + near[0] + "`?"
 	}
-	d.add(at(), remedy, "%s: %s never has a value", what, shown)
+	d.Add(at(), remedy, "%s: %s never has a value", what, shown)
 }

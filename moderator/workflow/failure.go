@@ -37,21 +37,21 @@ func (d *draft) markFailures() {
 			case own && n.list:
 			case own:
 				e.failure = false
-				d.note(func() yamldoc.Pos { return e.pos },
+				d.Note(func() yamldoc.Pos { return e.pos },
 					"%s is taken when %s answers %s (as its schema allows), not when it fails", n.at(e), quote(n.name),
 					protocol.ErrorStatus)
 				continue
 			case r == nil: // reported elsewhere
 				continue
 			case r.role.Person:
-				d.add(e.pos, "remove "+protocol.ErrorStatus, "%s is unreachable: a person never fails", n.at(e))
+				d.Add(e.pos, "remove "+protocol.ErrorStatus, "%s is unreachable: a person never fails", n.at(e))
 			}
 			d.language = protocol.Language3
 		}
 	}
 	for _, r := range d.roles {
 		if d.language == protocol.Language3 && slices.Contains(r.statuses.values, protocol.ErrorStatus) {
-			d.add(r.pos, "rename the status",
+			d.Add(r.pos, "rename the status",
 				"%s can answer %s, which in this workflow means that a role failed", quote(r.name), protocol.ErrorStatus)
 		}
 	}
@@ -109,7 +109,7 @@ func (d *draft) readOnFailure(r *roleDraft, n *yamldoc.Node, what string) {
 	text, ok := d.text(n, "onFailure of "+what)
 	switch {
 	case ok && protocol.OnFailure(text) != protocol.ContinueOnFailure:
-		d.add(n.Pos, "write onFailure: continue, or remove it: then a failed child stops the run",
+		d.Add(n.Pos, "write onFailure: continue, or remove it: then a failed child stops the run",
 			"onFailure of %s cannot be %s", what, quote(text))
 	case ok:
 		r.role.OnFailure, d.language = protocol.ContinueOnFailure, protocol.Language3
@@ -123,7 +123,7 @@ func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Nod
 	}
 	text, ok := d.text(n, "when of "+c.desc)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(n.Pos, "remove it to run the part always", "when of %s is blank", c.desc)
+		d.Add(n.Pos, "remove it to run the part always", "when of %s is blank", c.desc)
 	} else if ok {
 		c.when, c.condition, role.When, d.language = n, text, strings.TrimSpace(text), protocol.Language3
 	}
@@ -133,7 +133,7 @@ func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Nod
 func (d *draft) readCompute(r *roleDraft, n *yamldoc.Node, what string) {
 	text, ok := d.text(n, "compute of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(n.Pos, "compute: \"{ 'count': $count(history) }\"", "compute of %s is blank", what)
+		d.Add(n.Pos, "compute: \"{ 'count': $count(history) }\"", "compute of %s is blank", what)
 	} else if ok {
 		r.role.Compute, r.join, d.language = text, n, protocol.Language3
 	}
@@ -145,7 +145,7 @@ func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
 	first := &edgeDraft{status: e.Key, pos: e.Pos}
 	d.checkStatusKey(first, node.at(first))
 	if len(e.Value.Items) == 0 {
-		d.add(e.Value.Pos, "- {role: …}", "%s is an empty list", node.at(first))
+		d.Add(e.Value.Pos, "- {role: …}", "%s is an empty list", node.at(first))
 		d.incomplete = true
 	}
 	for _, item := range e.Value.Items {
@@ -158,7 +158,7 @@ func (d *draft) checkGuards(n *nodeDraft) {
 	last := map[string]*edgeDraft{}
 	for _, e := range n.edges {
 		if before := last[e.status]; before != nil && before.condition == nil {
-			d.add(e.pos, "give the entry before it a condition, or move it to the end",
+			d.Add(e.pos, "give the entry before it a condition, or move it to the end",
 				"%s is unreachable: an entry before it has no condition", n.at(e))
 		}
 		last[e.status] = e
@@ -168,7 +168,7 @@ func (d *draft) checkGuards(n *nodeDraft) {
 	}
 	for _, e := range n.edges {
 		if last[e.status] == e && e.condition != nil {
-			d.add(e.pos, "add an entry without when", "%s: an edge with when needs another edge after it", n.at(e))
+			d.Add(e.pos, "add an entry without when", "%s: an edge with when needs another edge after it", n.at(e))
 		}
 	}
 }

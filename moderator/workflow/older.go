@@ -20,7 +20,7 @@ func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {
 		switch e.Key {
 		case "moderator":
 			if root.Get("graph") != nil {
-				d.add(e.Pos, "keep only one", `the workflow has both "graph" and "moderator", which are the same`)
+				d.Add(e.Pos, "keep only one", `the workflow has both "graph" and "moderator", which are the same`)
 				continue
 			}
 			e = yamldoc.Entry{Key: "graph", Text: "graph", Pos: e.Pos, Value: d.olderModerator(e)}
@@ -44,7 +44,7 @@ func (d *draft) olderModerator(e yamldoc.Entry) *yamldoc.Node {
 		return d.olderGraph(e.Value)
 	}
 	if e.Value.Kind != yamldoc.Mapping {
-		d.add(e.Value.Pos, "moderator: {graph: [{from: …, transitions: […]}]}",
+		d.Add(e.Value.Pos, "moderator: {graph: [{from: …, transitions: […]}]}",
 			"moderator must be a mapping with a graph, not %s", kindOf(e.Value))
 		return unread(e.Value)
 	}
@@ -70,7 +70,7 @@ func (d *draft) olderGraph(n *yamldoc.Node) *yamldoc.Node {
 		case !ok:
 			d.incomplete, d.lostNodes = true, true
 		case names[e.Key]:
-			d.add(e.Pos, "put its transitions into one list", "the graph has two nodes from %s", quote(e.Key))
+			d.Add(e.Pos, "put its transitions into one list", "the graph has two nodes from %s", quote(e.Key))
 		default:
 			names[e.Key] = true
 			out.Entries = append(out.Entries, e)
@@ -84,7 +84,7 @@ func (d *draft) olderNode(item *yamldoc.Node) (e yamldoc.Entry, ok bool) {
 		return e, false
 	}
 	if item.Kind != yamldoc.Mapping {
-		d.add(item.Pos, "{from: …, transitions: […]}", "a graph node must be a mapping, not %s", kindOf(item))
+		d.Add(item.Pos, "{from: …, transitions: […]}", "a graph node must be a mapping, not %s", kindOf(item))
 		return e, false
 	}
 	m := d.mapping(item, item.Pos, "a node of the graph", []field{
@@ -97,7 +97,7 @@ func (d *draft) olderNode(item *yamldoc.Node) (e yamldoc.Entry, ok bool) {
 		return e, false
 	}
 	if transitions.Kind != yamldoc.Sequence && !isUnread(transitions) {
-		d.add(transitions.Pos, "a list of {to: …, condition: …}", "transitions from %s must be a list, not %s",
+		d.Add(transitions.Pos, "a list of {to: …, condition: …}", "transitions from %s must be a list, not %s",
 			quote(name), kindOf(transitions))
 		return e, false
 	}
@@ -130,12 +130,12 @@ func (d *draft) olderRole(e yamldoc.Entry) *yamldoc.Node {
 		switch f.Key {
 		case "name":
 			if name, ok := d.text(f.Value, "name of role "+quote(e.Key)); ok && name != e.Key {
-				d.add(f.Value.Pos, "", "role %s has the name %s", quote(e.Key), quote(name))
+				d.Add(f.Value.Pos, "", "role %s has the name %s", quote(e.Key), quote(name))
 			}
 			continue
 		case "systemPrompt":
 			if role.Get("goal") != nil {
-				d.add(f.Pos, "keep only one", `role %s has both "goal" and "systemPrompt"`, quote(e.Key))
+				d.Add(f.Pos, "keep only one", `role %s has both "goal" and "systemPrompt"`, quote(e.Key))
 				continue
 			}
 			f.Key, f.Text = "goal", "goal"
@@ -194,7 +194,7 @@ func (d *draft) refuseTags(n *yamldoc.Node) {
 	switch n.Tag {
 	case "", source.Tag: // already reported if it could not be included
 	default:
-		d.add(n.Pos, "remove the tag", "unknown tag %s", quote(n.Tag))
+		d.Add(n.Pos, "remove the tag", "unknown tag %s", quote(n.Tag))
 	}
 	for _, e := range n.Entries {
 		d.refuseTags(e.Value)
@@ -209,9 +209,9 @@ func (d *draft) refuseTransitionKeys(edge *yamldoc.Node, what string) {
 	for _, e := range edge.Entries {
 		switch e.Key {
 		case "to":
-			d.add(e.Pos, `write "role"`, "%s has \"to\", which is only for lists of transitions", what)
+			d.Add(e.Pos, `write "role"`, "%s has \"to\", which is only for lists of transitions", what)
 		case "when", "condition":
-			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or use one edge for each $status",
+			d.Add(e.Pos, "make the node a list: - {role: …, when: …}, or use one edge for each $status",
 				"%s has a %q, which is only for lists of transitions", what, e.Key)
 		}
 	}

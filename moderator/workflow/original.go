@@ -22,7 +22,7 @@ func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
 			return strings.HasPrefix(e.Key, "x-")
 		}
 		if d.versioned = e.Value.Scalar == int64(1); !d.versioned {
-			d.add(e.Value.Pos, "version: 1", "unknown file format version %s", quote(e.Value.Text))
+			d.Add(e.Value.Pos, "version: 1", "unknown file format version %s", quote(e.Value.Text))
 		}
 		return true
 	})
@@ -54,11 +54,11 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 		}
 		remedy = strings.ReplaceAll(remedy, "x}}", x+"}}")
 	}
-	place := func() yamldoc.Pos { return d.nth(n.Pos, open, 0) }
+	place := func() yamldoc.Pos { return d.Nth(n.Pos, open, 0) }
 	if d.versioned {
-		d.add(place(), remedy, "%s: unknown Liquid tag {%% %s %%}", what, name)
+		d.Add(place(), remedy, "%s: unknown Liquid tag {%% %s %%}", what, name)
 	} else if known {
-		d.note(place, "%s: {%% %s %%} is not a tag here and stays in the text; instead, %s", what, name, remedy)
+		d.Note(place, "%s: {%% %s %%} is not a tag here and stays in the text; instead, %s", what, name, remedy)
 	}
 }
 
@@ -71,7 +71,7 @@ func (d *draft) noteForeign(what, prompt string, n *yamldoc.Node) {
 		if !d.once(fmt.Sprint(n.Pos, word)) {
 			return // a role's prompt can be used by several edges
 		}
-		d.note(func() yamldoc.Pos { return d.nth(n.Pos, word, 0) }, "%s: %s stays in the text; write %s", what, word, remedy)
+		d.Note(func() yamldoc.Pos { return d.Nth(n.Pos, word, 0) }, "%s: %s stays in the text; write %s", what, word, remedy)
 	}
 	if word := "$ARGUMENTS"; strings.Contains(prompt, word) {
 		note(word, "{{"+protocol.PromptVariable+"}}")
@@ -134,7 +134,7 @@ func (d *draft) inputMeant(tag mustache.Tag) string {
 // emptyAtStart records a variable that doesn't exist at $START, where the original renders it as nothing.
 func (d *draft) emptyAtStart(what string, tag mustache.Tag, at func() yamldoc.Pos) {
 	name := tag.Path[len(tag.Path)-1]
-	d.note(at, "%s: %s is empty at %s; add inputs: {%s: string}, and write {{%s.%s}}", what, tag.Source,
+	d.Note(at, "%s: %s is empty at %s; add inputs: {%s: string}, and write {{%s.%s}}", what, tag.Source,
 		protocol.StartNode, name, protocol.InputsVariable, name)
 }
 

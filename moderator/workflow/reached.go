@@ -162,7 +162,7 @@ func (d *draft) isEarlier(path []string, from answer) bool {
 // checkEarlierTag checks a template name that begins with $steps, $body or $artifacts.
 func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	d.language = protocol.Language3
-	if _, shown := from.scopes(d, tag.Within); !shown || d.full() {
+	if _, shown := from.scopes(d, tag.Within); !shown || d.Full() {
 		return
 	}
 	switch tag.Path[0] {
@@ -171,7 +171,7 @@ func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at f
 		return
 	case protocol.ArtifactsVariable:
 		if from.fixed && tag.Kind == mustache.Variable {
-			d.add(at(), "use it in run, env or a prompt", "%s: %s depends on the machine", what, tag.Source)
+			d.Add(at(), "use it in run, env or a prompt", "%s: %s depends on the machine", what, tag.Source)
 		}
 		return
 	}
@@ -179,18 +179,18 @@ func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at f
 		return // tests whether the value exists
 	}
 	if len(tag.Path) == 1 {
-		d.add(at(), "{{"+protocol.StepsVariable+".role}}", "%s: %s needs the name of a role", what, tag.Source)
+		d.Add(at(), "{{"+protocol.StepsVariable+".role}}", "%s: %s needs the name of a role", what, tag.Source)
 		return
 	}
 	name := protocol.StepsVariable + "." + tag.Path[1]
 	if problem, remedy := d.noEarlier(tag.Path[1], tag.Name, []answer{from}); problem != "" {
-		d.add(at(), cmp.Or(remedy, readLater), "%s: %s %s", what, name, problem)
+		d.Add(at(), cmp.Or(remedy, readLater), "%s: %s %s", what, name, problem)
 		return
 	}
 	x := d.earlierAt(d.roleByName[tag.Path[1]], from)
 	if len(tag.Path) > 2 {
 		if _, known := find([]fields{x.all()}, tag.Path[2:]); !known {
-			d.add(at(), d.didYouMean(tag.Name, prefixed(name+".", scopeNames([]fields{x.all()}, tag.Path[2:])), "there is"),
+			d.Add(at(), d.DidYouMean(tag.Name, prefixed(name+".", scopeNames([]fields{x.all()}, tag.Path[2:])), "there is"),
 				"%s: variable %s does not exist: %s", what, quote(tag.Name),
 				answer{role: x.role, status: only(x.statuses)}.lacks())
 			return
@@ -228,7 +228,7 @@ func (d *draft) noEarlier(role, name string, places []answer) (problem, remedy s
 		return "", ""
 	}
 	if d.roleByName[role] == nil {
-		return "is not a role", d.didYouMean(role, d.roleNames, "the roles are")
+		return "is not a role", d.DidYouMean(role, d.roleNames, "the roles are")
 	}
 	if i := slices.IndexFunc(places, func(a answer) bool { return a.part != nil }); i >= 0 {
 		return "has no value here: " + places[i].lacks(),
@@ -258,18 +258,18 @@ func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() 
 	variable := tag.Kind == mustache.Variable
 	switch {
 	case variable && len(tag.Path) > 1 && (len(tag.Path) > 2 || tag.Path[1] != "length"):
-		d.add(at(), "{{"+protocol.BodyVariable+"}}", "%s: %s is a string", what, protocol.BodyVariable)
+		d.Add(at(), "{{"+protocol.BodyVariable+"}}", "%s: %s is a string", what, protocol.BodyVariable)
 	case variable && from.role == nil && !from.skip:
-		d.add(at(), "", "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
+		d.Add(at(), "", "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
 	case from.role != nil && (from.role.role.Player() != protocol.PlayedByAgent || from.edge != nil && from.edge.failure):
-		d.note(at, "%s: %s is always empty: no agent answers as %s", what, protocol.BodyVariable, quote(from.role.name))
+		d.Note(at, "%s: %s is always empty: no agent answers as %s", what, protocol.BodyVariable, quote(from.role.name))
 	}
 }
 
 // noteOwn warns that a name refers to a field of the answer and shadows a variable.
 func (d *draft) noteOwn(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	if name := tag.Path[0]; from.role != nil && isNew(name) {
-		d.note(at, "%s: %s is a field of the answer of %s here, not uwf's variable", what, name, quote(from.role.name))
+		d.Note(at, "%s: %s is a field of the answer of %s here, not uwf's variable", what, name, quote(from.role.name))
 	}
 }
 
@@ -278,7 +278,7 @@ func (d *draft) noteOwn(what string, tag mustache.Tag, from answer, at func() ya
 func (d *draft) checkEarlierPaths(what, text string, n *yamldoc.Node, reads jsonata.Reads,
 	places func() []answer) {
 	for _, p := range reads.Bound {
-		at := func() yamldoc.Pos { return d.inExpression(n, text, p.Pos.Offset) }
+		at := func() yamldoc.Pos { return d.InExpression(n, text, p.Pos.Offset) }
 		switch "$" + p.Names[0] {
 		case protocol.BodyVariable:
 			d.language = protocol.Language3
@@ -296,13 +296,13 @@ func (d *draft) checkEarlierPath(what, text string, p jsonata.Path, places []ans
 	p.Names = append([]string{protocol.StepsVariable}, p.Names[1:]...)
 	for _, r := range d.roleNames {
 		if len(r) > len(role) && strings.HasPrefix(text, protocol.StepsVariable+"."+r) {
-			d.add(at(), protocol.StepsVariable+".`"+r+"`", "%s: %s.%s needs backquotes", what, protocol.StepsVariable, r)
+			d.Add(at(), protocol.StepsVariable+".`"+r+"`", "%s: %s.%s needs backquotes", what, protocol.StepsVariable, r)
 			return
 		}
 	}
 	if problem, remedy := d.noEarlier(role, strings.Join(p.Names, "."), places); problem != "" {
 		if !p.Tested || remedy != "" {
-			d.add(at(), cmp.Or(remedy, readLater), "%s: %s.%s %s", what, protocol.StepsVariable, role, problem)
+			d.Add(at(), cmp.Or(remedy, readLater), "%s: %s.%s %s", what, protocol.StepsVariable, role, problem)
 		}
 		return
 	}
@@ -358,7 +358,7 @@ func (d *draft) checkVarsWithin(what string, n *yamldoc.Node, from answer) {
 	}
 	for _, tag := range t.Tags() {
 		if d.isEarlier(tag.Path, from) {
-			d.checkEarlierTag(what, tag, from, func() yamldoc.Pos { return d.inTemplate(n, text, tag.Line, tag.Column) })
+			d.checkEarlierTag(what, tag, from, func() yamldoc.Pos { return d.InTemplate(n, text, tag.Line, tag.Column) })
 		}
 	}
 }

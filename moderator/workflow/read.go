@@ -74,7 +74,7 @@ func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []f
 	guessed := map[string]bool{}
 	for _, e := range n.Entries {
 		if !slices.Contains(keys, e.Key) {
-			d.add(e.Pos, d.keyRemedy(e, keys, shown), "%s has no key %s", what, quote(e.Key))
+			d.Add(e.Pos, d.keyRemedy(e, keys, shown), "%s has no key %s", what, quote(e.Key))
 			for _, key := range nearest(e.Key, keys) {
 				guessed[key] = true
 			}
@@ -86,7 +86,7 @@ func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []f
 	}
 	for _, f := range fields {
 		if f.required && values[f.key] == nil && !guessed[f.key] {
-			d.add(at, fmt.Sprintf("add %q: %s", f.key, f.remedy), "%s has no %q", what, f.key)
+			d.Add(at, fmt.Sprintf("add %q: %s", f.key, f.remedy), "%s has no %q", what, f.key)
 		}
 	}
 	return values
@@ -103,7 +103,7 @@ func (d *draft) keyRemedy(e yamldoc.Entry, keys, shown []string) string {
 	if len(nearest(e.Key, keys)) == 0 {
 		keys = shown
 	}
-	return d.didYouMean(e.Key, keys, "the keys here are")
+	return d.DidYouMean(e.Key, keys, "the keys here are")
 }
 
 // splitRemedy is the remedy for isSplitText.
@@ -125,7 +125,7 @@ func (d *draft) text(n *yamldoc.Node, what string) (string, bool) {
 			return s, true
 		}
 	}
-	d.add(n.Pos, asText(n), "%s must be a string, not %s", what, kindOf(n))
+	d.Add(n.Pos, asText(n), "%s must be a string, not %s", what, kindOf(n))
 	return "", false
 }
 
@@ -152,7 +152,7 @@ func (d *draft) readLimits(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, not %s", kindOf(n))
+		d.Add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, not %s", kindOf(n))
 		return
 	}
 	var fields []field
@@ -187,7 +187,7 @@ func (d *draft) limit(n *yamldoc.Node, what string, most int64) int64 {
 		if n, err := strconv.Atoi(n.Text); err == nil && n > 0 {
 			remedy = fmt.Sprintf("%s: %d, without quotes", what, n)
 		}
-		d.add(n.Pos, remedy, "%s must be a positive integer, not %s", what, kindOf(n))
+		d.Add(n.Pos, remedy, "%s must be a positive integer, not %s", what, kindOf(n))
 		return 0
 	}
 	return count
@@ -206,7 +206,7 @@ func (d *draft) dollars(n *yamldoc.Node, what string) float64 {
 		amount = v
 	}
 	if n.Kind != yamldoc.Scalar || !(amount > 0 && amount <= protocol.MaxCostUSD) {
-		d.add(n.Pos, what+": 5.00", "%s must be an amount in dollars above 0, not %s", what, kindOf(n))
+		d.Add(n.Pos, what+": 5.00", "%s must be an amount in dollars above 0, not %s", what, kindOf(n))
 		return 0
 	}
 	return amount
@@ -220,7 +220,7 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 	text, _ := n.Scalar.(string)
 	t, err := time.ParseDuration(text)
 	if n.Kind != yamldoc.Scalar || err != nil || t < time.Millisecond {
-		d.add(n.Pos, what+": 2h", "%s must be a duration such as 90s, 30m or 2h, not %s", what, kindOf(n))
+		d.Add(n.Pos, what+": 2h", "%s must be a duration such as 90s, 30m or 2h, not %s", what, kindOf(n))
 		return 0
 	}
 	return t.Milliseconds()
@@ -230,7 +230,7 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 	node.list = true
 	if len(n.Items) == 0 {
-		d.add(n.Pos, "- {role: …}", "graph[%s] is an empty list", node.name)
+		d.Add(n.Pos, "- {role: …}", "graph[%s] is an empty list", node.name)
 		d.incomplete = true
 	}
 	for i, item := range n.Items {
@@ -241,10 +241,10 @@ func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node) *edgeDraft {
 	what := node.at(edge)
 	if n.Get("role") != nil && n.Get("to") != nil {
-		d.add(n.Pos, "keep only one", "%s has both \"role\" and \"to\", which are the same", what)
+		d.Add(n.Pos, "keep only one", "%s has both \"role\" and \"to\", which are the same", what)
 	}
 	if n.Get("when") != nil && n.Get("condition") != nil {
-		d.add(n.Pos, "keep only one", "%s has both \"when\" and \"condition\", which are the same", what)
+		d.Add(n.Pos, "keep only one", "%s has both \"when\" and \"condition\", which are the same", what)
 	}
 	edge = d.readTarget(edge, n, what, []field{
 		{key: "role"}, {key: "to", older: true}, {key: "when"}, {key: "condition", older: true}, {key: "prompt"},
@@ -255,7 +255,7 @@ func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node
 	}
 	text, ok := d.text(edge.condition, "when of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(edge.condition.Pos, "remove it, or write when: null, for always", "when of %s is blank", what)
+		d.Add(edge.condition.Pos, "remove it, or write when: null, for always", "when of %s is blank", what)
 	}
 	if edge.when = strings.TrimSpace(text); edge.when == "" {
 		d.incomplete = true // unknown whether the edge is unconditional
@@ -269,7 +269,7 @@ func (d *draft) readConditions(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "conditions: {approved: {description: …, expression: …}}",
+		d.Add(n.Pos, "conditions: {approved: {description: …, expression: …}}",
 			"conditions must be a mapping from name to expression, not %s", kindOf(n))
 		return
 	}
@@ -282,7 +282,7 @@ func (d *draft) readCondition(e yamldoc.Entry) *conditionDraft {
 	c := &conditionDraft{name: e.Key, pos: e.Pos}
 	what := "condition " + quote(e.Key)
 	if problem := nameProblem(e.Key); problem != "" {
-		d.add(e.Pos, "", "the condition name %s %s", quote(e.Key), problem)
+		d.Add(e.Pos, "", "the condition name %s %s", quote(e.Key), problem)
 	}
 	n := e.Value
 	if n.Kind == yamldoc.Mapping {
@@ -296,12 +296,12 @@ func (d *draft) readCondition(e yamldoc.Entry) *conditionDraft {
 		}
 	}
 	if isNull(n) {
-		d.add(e.Pos, "a JSONata expression, such as meta.approved = false", "%s is empty", what)
+		d.Add(e.Pos, "a JSONata expression, such as meta.approved = false", "%s is empty", what)
 		return c
 	}
 	text, ok := d.text(n, "expression of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(n.Pos, "a JSONata expression, such as meta.approved = false", "expression of %s is blank", what)
+		d.Add(n.Pos, "a JSONata expression, such as meta.approved = false", "expression of %s is blank", what)
 		return c
 	}
 	if ok && !isUnread(n) {
@@ -334,7 +334,7 @@ func (d *draft) readInputs(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "inputs: {branch: "+exampleInput+"}", "inputs must be a mapping from name to input, not %s",
+		d.Add(n.Pos, "inputs: {branch: "+exampleInput+"}", "inputs must be a mapping from name to input, not %s",
 			kindOf(n))
 		d.lostInputs = true
 		return
@@ -350,7 +350,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	i := &inputDraft{name: e.Key}
 	what := "input " + quote(e.Key)
 	if !inputPattern().MatchString(e.Key) || len(e.Key) > maxName {
-		d.add(e.Pos, "letters, digits and _, starting with a letter",
+		d.Add(e.Pos, "letters, digits and _, starting with a letter",
 			"the input name %s cannot be used in templates and conditions", quote(e.Key))
 	}
 	n := e.Value
@@ -358,7 +358,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 		return i
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, e.Key+": "+exampleInput, "%s must be a mapping, not %s", what, kindOf(n))
+		d.Add(n.Pos, e.Key+": "+exampleInput, "%s must be a mapping, not %s", what, kindOf(n))
 		return i
 	}
 	m := d.mapping(n, e.Pos, what, []field{
@@ -372,7 +372,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	case schema == nil, isUnread(schema):
 		return i
 	case schema.Kind != yamldoc.Mapping:
-		d.add(schema.Pos, "schema: {type: string}", "schema of %s must be a JSON Schema, not %s", what,
+		d.Add(schema.Pos, "schema: {type: string}", "schema of %s must be a JSON Schema, not %s", what,
 			kindOf(schema))
 		return i
 	}
@@ -389,7 +389,7 @@ func (d *draft) checkInputs() {
 		if problems := jsonschema.Check(i.schema); len(problems) > 0 {
 			for _, p := range problems {
 				at, remedy := d.inSchema(i.yaml, p.Path)
-				d.add(at, remedy, "the schema of input %s: %s", quote(i.name), p)
+				d.Add(at, remedy, "the schema of input %s: %s", quote(i.name), p)
 			}
 			continue
 		}
@@ -398,15 +398,15 @@ func (d *draft) checkInputs() {
 		}
 		compiled, err := jsonschema.Compile(i.schema)
 		if err != nil {
-			d.add(i.yaml.Pos, "", "the schema of input %s: %v", quote(i.name), err)
+			d.Add(i.yaml.Pos, "", "the schema of input %s: %v", quote(i.name), err)
 			continue
 		}
 		problems, err := compiled.Validate(context.Background(), i.fallback.Value()) // takes no longer than the default
 		if err != nil {
-			d.add(i.fallback.Pos, "", "the default of input %s: %v", quote(i.name), err)
+			d.Add(i.fallback.Pos, "", "the default of input %s: %v", quote(i.name), err)
 		}
 		for _, p := range problems {
-			d.add(i.fallback.Pos, "", "the default of input %s does not match its schema: %s", quote(i.name), p)
+			d.Add(i.fallback.Pos, "", "the default of input %s does not match its schema: %s", quote(i.name), p)
 		}
 	}
 }
@@ -425,9 +425,9 @@ func (d *draft) checkInputTag(what string, tag mustache.Tag, at func() yamldoc.P
 	}
 	remedy := "declare it: inputs: {name: " + exampleInput + "}"
 	if len(names) > 0 {
-		remedy = d.didYouMean(tag.Name, names, "there is")
+		remedy = d.DidYouMean(tag.Name, names, "there is")
 	}
-	d.add(at(), remedy, "%s: %s is not an input", what, quote(tag.Name))
+	d.Add(at(), remedy, "%s: %s is not an input", what, quote(tag.Name))
 }
 
 // inputVariables returns the inputs as templates name them.

@@ -41,7 +41,7 @@ func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 		switch n := m[key]; {
 		case n == nil:
 		case first != "":
-			d.add(n.Pos, "keep only one", "%s has both %q and %q; only one is allowed", what, first, key)
+			d.Add(n.Pos, "keep only one", "%s has both %q and %q; only one is allowed", what, first, key)
 		default:
 			first = key
 		}
@@ -78,20 +78,20 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 func (d *draft) readWorkspace(r *roleDraft, m map[string]*yamldoc.Node, what string) {
 	n := m["workspace"]
 	if text, ok := d.text(n, "workspace of "+what); ok && text != protocol.InWorktree {
-		d.add(n.Pos, "write workspace: worktree, or remove it: children work in the directory of their parent",
+		d.Add(n.Pos, "write workspace: worktree, or remove it: children work in the directory of their parent",
 			"workspace of %s cannot be %s", what, quote(text))
 	} else if ok {
 		r.role.Workspace = text
 	}
 	n = m["merge"]
 	if r.role.Merge = d.yes(n, "merge", what); r.role.Merge && r.role.Workspace == "" {
-		d.add(n.Pos, "add workspace: worktree", "%s has \"merge\", but its children have no worktrees", what)
+		d.Add(n.Pos, "add workspace: worktree", "%s has \"merge\", but its children have no worktrees", what)
 	}
 }
 
 // checkMerge checks that a role's schema allows the answer that its children's files can't be merged.
 func (d *draft) checkMerge(r *roleDraft) {
-	if !r.role.Merge || r.yaml == nil || d.full() {
+	if !r.role.Merge || r.yaml == nil || d.Full() {
 		return
 	}
 	compiled, err := jsonschema.Compile(r.schema)
@@ -100,7 +100,7 @@ func (d *draft) checkMerge(r *roleDraft) {
 	}
 	problems, err := compiled.Validate(context.Background(), moderator.Conflicted([]string{"path"}))
 	if err == nil && len(problems) > 0 {
-		d.add(r.yaml.Pos, "use oneOf with a variant for it, or remove schema and join",
+		d.Add(r.yaml.Pos, "use oneOf with a variant for it, or remove schema and join",
 			"merge of %s answers {$status: conflict, files: [path, …]} on a conflict, which its schema does not "+
 				"allow: %s", quote(r.name), problems[0])
 	}
@@ -118,7 +118,7 @@ func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping || len(n.Entries) == 0 {
-		d.add(n.Pos, exampleAll, "all of %s must be a list of roles, or a mapping from name to role or workflow, "+
+		d.Add(n.Pos, exampleAll, "all of %s must be a list of roles, or a mapping from name to role or workflow, "+
 			"not %s",
 			what, kindOf(n))
 		return
@@ -126,7 +126,7 @@ func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 	for _, e := range n.Entries {
 		what := fmt.Sprintf("all[%s] of %s", e.Key, what)
 		if problem := RoleNameProblem(e.Key); problem != "" {
-			d.add(e.Pos, "", "the name %s in %s %s", quote(e.Key), what, problem)
+			d.Add(e.Pos, "", "the name %s in %s %s", quote(e.Key), what, problem)
 		}
 		c, role := d.readChild(e.Value, e.Pos, what, []field{{key: "when"}})
 		d.readWhen(&c, &role, e.Value.Get("when"))
@@ -164,7 +164,7 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 		return c, role
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, not %s", what,
+		d.Add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, not %s", what,
 			kindOf(n))
 		return c, role
 	}
@@ -172,14 +172,14 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 		more))
 	switch {
 	case m["role"] != nil && m["workflow"] != nil:
-		d.add(m["workflow"].Pos, "keep only one", "%s has both \"role\" and \"workflow\"", what)
+		d.Add(m["workflow"].Pos, "keep only one", "%s has both \"role\" and \"workflow\"", what)
 	case m["role"] == nil && m["workflow"] == nil:
-		d.add(at, "add role: or workflow:", "%s has neither a role nor a workflow", what)
+		d.Add(at, "add role: or workflow:", "%s has neither a role nor a workflow", what)
 	case m["role"] != nil:
 		name, _ := d.text(m["role"], "role of "+what)
 		c.role, role.Role = word{name, m["role"].Pos}, name
 		if m["vars"] != nil {
-			d.add(m["vars"].Pos, "remove it: a role gets the inputs of its workflow",
+			d.Add(m["vars"].Pos, "remove it: a role gets the inputs of its workflow",
 				"%s has \"vars\", but runs no other workflow", what)
 		}
 	default:
@@ -191,7 +191,7 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 	}
 	text, ok := d.text(m["prompt"], "prompt of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(m["prompt"].Pos, "remove it to use the edge's prompt", "prompt of %s is blank", what)
+		d.Add(m["prompt"].Pos, "remove it to use the edge's prompt", "prompt of %s is blank", what)
 	} else if ok {
 		c.prompt, c.text, role.Prompt = m["prompt"], text, text
 	}
@@ -205,7 +205,7 @@ func (d *draft) use(n *yamldoc.Node, what string) *Used {
 		return nil
 	}
 	if d.workflow == nil {
-		d.add(n.Pos, "", "%s: %s not found", what, quote(name))
+		d.Add(n.Pos, "", "%s: %s not found", what, quote(name))
 		return nil
 	}
 	used, err := d.workflow(name)
@@ -213,10 +213,10 @@ func (d *draft) use(n *yamldoc.Node, what string) *Used {
 	switch {
 	case errors.As(err, &inside) && len(inside.List) > 0:
 		p := inside.List[0]
-		d.add(n.Pos, "uwf workflow validate "+name, "%s: %s:%d:%d: %s", what, p.File, p.Line, p.Column, p.Message)
+		d.Add(n.Pos, "uwf workflow validate "+name, "%s: %s:%d:%d: %s", what, p.File, p.Line, p.Column, p.Message)
 		return nil
 	case err != nil:
-		d.add(n.Pos, "", "%s: %v", what, err)
+		d.Add(n.Pos, "", "%s: %v", what, err)
 		return nil
 	}
 	if !slices.ContainsFunc(d.uses, func(u Used) bool { return u.Hash == used.Hash }) {
@@ -231,7 +231,7 @@ func (d *draft) readVars(n *yamldoc.Node, what string) map[string]any {
 		return nil
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "vars: {branch: \"{{branch}}\"}", "%s must be a mapping from input to value, not %s", what,
+		d.Add(n.Pos, "vars: {branch: \"{{branch}}\"}", "%s must be a mapping from input to value, not %s", what,
 			kindOf(n))
 		return nil
 	}
@@ -267,13 +267,13 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 		target := d.roleByName[c.role.text]
 		switch {
 		case target == nil && !d.lostRoles && strings.ContainsAny(c.role.text, "./"):
-			d.add(c.role.pos, "{workflow: "+c.role.text+"}", "%s refers to unknown role %s", c.desc,
+			d.Add(c.role.pos, "{workflow: "+c.role.text+"}", "%s refers to unknown role %s", c.desc,
 				quote(c.role.text))
 		case target == nil && !d.lostRoles:
-			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"),
+			d.Add(c.role.pos, d.DidYouMean(c.role.text, d.roleNames, "the roles are"),
 				"%s refers to unknown role %s", c.desc, quote(c.role.text))
 		case target != nil && target.role.HasChildren():
-			d.add(c.role.pos, "move it to a workflow, and use that", "%s refers to role %s, which has children "+
+			d.Add(c.role.pos, "move it to a workflow, and use that", "%s refers to role %s, which has children "+
 				"itself",
 				c.desc, quote(c.role.text))
 		}
@@ -287,14 +287,14 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 		for _, e := range c.vars.Entries {
 			given[e.Key] = true
 			if _, known := c.used.Definition.Inputs[e.Key]; !known {
-				d.add(e.Pos, d.didYouMean(e.Key, c.used.Definition.inputNames(), "its inputs are"),
+				d.Add(e.Pos, d.DidYouMean(e.Key, c.used.Definition.inputNames(), "its inputs are"),
 					"%s: workflow %s has no input %s", c.desc, quote(c.used.Definition.Name), quote(e.Key))
 			}
 		}
 	}
 	for _, name := range c.used.Definition.inputNames() {
 		if c.used.Definition.Inputs[name].Default == nil && !given[name] {
-			d.add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.desc, quote(c.used.Definition.Name),
+			d.Add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.desc, quote(c.used.Definition.Name),
 				quote(name))
 		}
 	}
@@ -349,7 +349,7 @@ func (d *draft) checkJoin(r *roleDraft, field, expression string) {
 	what := field + " of role " + quote(r.name)
 	expr, err := jsonata.Parse(expression)
 	if syntax, ok := errors.AsType[*jsonata.Error](err); ok {
-		d.add(d.inExpression(r.join, expression, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
+		d.Add(d.InExpression(r.join, expression, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
 		return
 	}
 	known := moderator.ContextFields()
@@ -359,18 +359,18 @@ func (d *draft) checkJoin(r *roleDraft, field, expression string) {
 	answers := d.answersOfChildren(r)
 	d.checkEarlierPaths(what, expression, r.join, expr.Reads(), d.placesBefore(r.name))
 	for _, p := range expr.Reads().Paths {
-		at := func() yamldoc.Pos { return d.inExpression(r.join, expression, p.Pos.Offset) }
+		at := func() yamldoc.Pos { return d.InExpression(r.join, expression, p.Pos.Offset) }
 		switch {
 		case !slices.Contains(known, p.Names[0]):
-			d.add(at(), d.didYouMean(p.Names[0], known, "the context has"), "%s: %s never has a value", what,
+			d.Add(at(), d.DidYouMean(p.Names[0], known, "the context has"), "%s: %s never has a value", what,
 				quote(strings.Join(p.Names, ".")))
 		case p.Names[0] != "results" || len(p.Names) < 2:
 		case !slices.Contains(resultFields(), p.Names[1]):
-			d.add(at(), d.didYouMean(p.Names[1], resultFields(), "a result has"), "%s: %s never has a value", what,
+			d.Add(at(), d.DidYouMean(p.Names[1], resultFields(), "a result has"), "%s: %s never has a value", what,
 				quote(strings.Join(p.Names, ".")))
 		case p.Names[1] == "output" && len(p.Names) > 2:
 			if _, has := answers.field(p.Names[2], false); !has {
-				d.add(at(), d.didYouMean(p.Names[2], answers.names(), "the children answer"), "%s: no child has %s", what,
+				d.Add(at(), d.DidYouMean(p.Names[2], answers.names(), "the children answer"), "%s: no child has %s", what,
 					quote(p.Names[2]))
 			}
 		}

@@ -39,14 +39,14 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 	r.role.Script, d.language = script, protocol.Language3
 	switch {
 	case strings.TrimSpace(script) == "":
-		d.add(r.run.Pos, exampleRun, "run of %s has no program", what)
+		d.Add(r.run.Pos, exampleRun, "run of %s has no program", what)
 		return
 	case len(script) > maxScript:
-		d.add(r.run.Pos, "put it in a file: run: [sh, ./script.sh]",
+		d.Add(r.run.Pos, "put it in a file: run: [sh, ./script.sh]",
 			"run of %s has %d bytes; the limit for a script is %d", what, len(script), maxScript)
 		return
 	case strings.ContainsRune(script, 0):
-		d.add(r.run.Pos, removeNUL, "run of %s has a NUL character, which commands cannot receive", what)
+		d.Add(r.run.Pos, removeNUL, "run of %s has a NUL character, which commands cannot receive", what)
 		return
 	}
 	if shell == nil || isUnread(shell) || isNull(shell) {
@@ -60,7 +60,7 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 	case shell.Kind == yamldoc.Sequence && len(shell.Items) > 0:
 		r.role.Shell = d.readWords(shell, what)
 	default:
-		d.add(shell.Pos, "use one of "+strings.Join(slices.Sorted(maps.Keys(shells())), ", ")+", or a command that takes the script: [perl, -e]",
+		d.Add(shell.Pos, "use one of "+strings.Join(slices.Sorted(maps.Keys(shells())), ", ")+", or a command that takes the script: [perl, -e]",
 			"unknown shell in %s", what)
 	}
 }
@@ -71,13 +71,13 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, `env: {TAG: "{{tag}}"}`, "env of %s must be a mapping from name to string, not %s", what, kindOf(n))
+		d.Add(n.Pos, `env: {TAG: "{{tag}}"}`, "env of %s must be a mapping from name to string, not %s", what, kindOf(n))
 		return
 	}
 	r.role.Env, r.env = map[string]string{}, map[string]*yamldoc.Node{}
 	for _, e := range n.Entries {
 		if problem, remedy := envProblem(e.Key); problem != "" {
-			d.add(e.Pos, remedy, "env of %s: the name %s %s", what, quote(e.Key), problem)
+			d.Add(e.Pos, remedy, "env of %s: the name %s %s", what, quote(e.Key), problem)
 			continue
 		}
 		value, ok := asWord(e.Value)
@@ -87,7 +87,7 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 			}
 		}
 		if strings.ContainsRune(value, 0) {
-			d.add(e.Value.Pos, removeNUL, "env[%s] of %s has a NUL character, which commands cannot receive", e.Key, what)
+			d.Add(e.Value.Pos, removeNUL, "env[%s] of %s has a NUL character, which commands cannot receive", e.Key, what)
 		}
 		r.role.Env[e.Key], r.env[e.Key] = value, e.Value
 		d.language = protocol.Language3
@@ -120,7 +120,7 @@ func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
 	if slices.ContainsFunc(t.Tags(), func(tag mustache.Tag) bool {
 		return len(tag.Path) == 0 || tag.Path[0] != protocol.InputsVariable
 	}) {
-		d.note(func() yamldoc.Pos { return e.Pos }, "env[%s] of %s controls programs: its value can run any "+
+		d.Note(func() yamldoc.Pos { return e.Pos }, "env[%s] of %s controls programs: its value can run any "+
 			"command as you",
 			e.Key, what)
 	}
@@ -133,7 +133,7 @@ func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
 		return
 	}
 	r.markNoted(key)
-	d.note(func() yamldoc.Pos { return d.nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, even in a "+
+	d.Note(func() yamldoc.Pos { return d.Nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, even in a "+
 		"separate file; to keep {{…}} as it is, write run as one text", i, quote(r.name))
 }
 
@@ -157,18 +157,18 @@ func (d *draft) checkScript(r *roleDraft, from answer) {
 	included := d.Included(r.run.Pos.Line)
 	for _, m := range scriptTag().FindAllStringSubmatchIndex(r.role.Script, -1) {
 		name := r.role.Script[m[2]:m[3]]
-		if d.full() || r.literal[name] || !d.exists(strings.Split(name, "."), from) {
+		if d.Full() || r.literal[name] || !d.exists(strings.Split(name, "."), from) {
 			continue
 		}
 		r.markNoted(name)
 		tag, variable := r.role.Script[m[0]:m[1]], envNameOf(name)
-		at := func() yamldoc.Pos { return d.nth(r.run.Pos, tag, 0) }
+		at := func() yamldoc.Pos { return d.Nth(r.run.Pos, tag, 0) }
 		problem := fmt.Sprintf("run of role %s is a script, so %s is not replaced", quote(r.name), tag)
 		remedy := fmt.Sprintf(`env: {%s: "{{%s}}"}, and "$%[1]s" in the script`, variable, name)
 		if included {
-			d.note(at, "%s; to use a variable, write %s", problem, remedy)
+			d.Note(at, "%s; to use a variable, write %s", problem, remedy)
 		} else {
-			d.add(at(), remedy, "%s", problem)
+			d.Add(at(), remedy, "%s", problem)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (d *draft) readGraph(n *yamldoc.Node) {
 	}
 	d.graphPos = n.Pos
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "graph: {$START: {_: {role: …}}, …}", "graph must be a mapping from role to edges, not %s",
+		d.Add(n.Pos, "graph: {$START: {_: {role: …}}, …}", "graph must be a mapping from role to edges, not %s",
 			kindOf(n))
 		d.incomplete = true
 		return
@@ -45,7 +45,7 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 			d.addEdge(node, d.readEdge(node, e))
 		}
 	default:
-		d.add(n.Pos, "write the next role, or a mapping from status to edge",
+		d.Add(n.Pos, "write the next role, or a mapping from status to edge",
 			"graph[%s] must be a role, a mapping from status to edge, or a list of edges, not %s", node.name, kindOf(n))
 		d.incomplete = true
 	}
@@ -80,20 +80,20 @@ func (d *draft) readTarget(edge *edgeDraft, n *yamldoc.Node, what string, keys [
 	case isUnread(n):
 		return nil
 	case isNull(n):
-		d.add(edge.pos, "add the next role, or "+protocol.EndNode, "%s has no target", what)
+		d.Add(edge.pos, "add the next role, or "+protocol.EndNode, "%s has no target", what)
 		return nil
 	case n.Kind == yamldoc.Scalar:
 		target, ok := d.text(n, what)
 		edge.edge.Role, edge.target = target, n.Pos
 		return keepIf(ok, edge)
 	case n.Kind != yamldoc.Mapping:
-		d.add(n.Pos, "", "%s must be an edge {role, prompt, location}, not %s", what, kindOf(n))
+		d.Add(n.Pos, "", "%s must be an edge {role, prompt, location}, not %s", what, kindOf(n))
 		return nil
 	}
 	m := d.mapping(n, edge.pos, what, keys)
 	role := cmp.Or(m["role"], m["to"])
 	if role == nil {
-		d.add(edge.pos, "add role: the next role, or "+protocol.EndNode, "%s has no \"role\"", what)
+		d.Add(edge.pos, "add role: the next role, or "+protocol.EndNode, "%s has no \"role\"", what)
 		return nil
 	}
 	target, ok := d.text(role, "role of "+what)
@@ -109,7 +109,7 @@ func (d *draft) readPrompt(edge *edgeDraft, n *yamldoc.Node, what string) {
 	switch {
 	case !ok:
 	case strings.TrimSpace(text) == "":
-		d.add(n.Pos, "remove it to use the role's description", "prompt of %s is blank", what)
+		d.Add(n.Pos, "remove it to use the role's description", "prompt of %s is blank", what)
 	default:
 		edge.edge.Prompt, edge.prompt = text, n
 	}
@@ -120,7 +120,7 @@ func (d *draft) readLocation(edge *edgeDraft, n *yamldoc.Node, what string) {
 	switch {
 	case !ok, text == "":
 	case strings.TrimSpace(text) == "":
-		d.add(n.Pos, "remove it to use the thread's directory", "location of %s is blank", what)
+		d.Add(n.Pos, "remove it to use the thread's directory", "location of %s is blank", what)
 	default:
 		edge.edge.Location, edge.location = text, n
 		d.noteOutside(what, text, n.Pos)
@@ -139,11 +139,11 @@ func (d *draft) checkRoles() {
 	parts := d.played()
 	for _, r := range d.roles {
 		if problem := RoleNameProblem(r.name); problem != "" {
-			d.add(r.pos, "", "the role name %s %s", quote(r.name), problem)
+			d.Add(r.pos, "", "the role name %s %s", quote(r.name), problem)
 			continue
 		}
 		if d.hasGraph && !d.lostNodes && d.nodeByName[r.name] == nil && !parts[r.name] {
-			d.add(r.pos, "add to the graph: "+r.name+": {_: {role: …}}, or remove the role",
+			d.Add(r.pos, "add to the graph: "+r.name+": {_: {role: …}}, or remove the role",
 				"role %s has no node in the graph", quote(r.name))
 		}
 	}
@@ -159,9 +159,9 @@ func (d *draft) checkGraph() {
 		switch {
 		case n.name == protocol.StartNode:
 		case isReserved(n.name):
-			d.add(n.pos, "remove the node", "%s cannot have edges", n.name)
+			d.Add(n.pos, "remove the node", "%s cannot have edges", n.name)
 		case d.roleByName[n.name] == nil && n.isEdge() && len(nearest(n.name, d.roleNames)) == 0:
-			d.add(n.pos, "indent it and its content below its node",
+			d.Add(n.pos, "indent it and its content below its node",
 				"%s looks like an edge in the place of a node", quote(n.name))
 			continue
 		case d.roleByName[n.name] == nil && !d.lostRoles:
@@ -169,7 +169,7 @@ func (d *draft) checkGraph() {
 			if d.nodeByName[protocol.StartNode] == nil {
 				names = append(slices.Clip(names), protocol.StartNode)
 			}
-			d.add(n.pos, d.didYouMean(n.name, names, "the roles are"), "the graph has a node for unknown role %s",
+			d.Add(n.pos, d.DidYouMean(n.name, names, "the roles are"), "the graph has a node for unknown role %s",
 				quote(n.name))
 		}
 		for _, e := range n.edges {
@@ -197,7 +197,7 @@ func (d *draft) checkStart() {
 		return // reported at that node
 	}
 	if start == nil {
-		d.add(d.graphPos, "add $START: {_: {role: …}}", "the graph has no $START")
+		d.Add(d.graphPos, "add $START: {_: {role: …}}", "the graph has no $START")
 		return
 	}
 	if start.list {
@@ -209,16 +209,16 @@ func (d *draft) checkStart() {
 		case protocol.DefaultStatus, protocol.StartAlias:
 			begins++
 			if begins == 2 {
-				d.add(e.pos, "keep only one", "$START has both %q and %q, which are the same", protocol.DefaultStatus,
+				d.Add(e.pos, "keep only one", "$START has both %q and %q, which are the same", protocol.DefaultStatus,
 					protocol.StartAlias)
 			}
 		case protocol.ResumeStatus:
 		default:
-			d.add(e.pos, "name the edge _", "$START has an edge %s, but no role has answered yet", quote(e.status))
+			d.Add(e.pos, "name the edge _", "$START has an edge %s, but no role has answered yet", quote(e.status))
 		}
 	}
 	if begins == 0 && !d.incomplete {
-		d.add(start.pos, "add $START: {_: {role: …}}", "$START needs exactly one edge %q", protocol.DefaultStatus)
+		d.Add(start.pos, "add $START: {_: {role: …}}", "$START needs exactly one edge %q", protocol.DefaultStatus)
 	}
 }
 
@@ -228,14 +228,14 @@ func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
 	where := n.at(e)
 	switch {
 	case target == protocol.SuspendNode && n.name == protocol.StartNode:
-		d.add(e.target, "let a role ask", "a workflow cannot start with %s", target)
+		d.Add(e.target, "let a role ask", "a workflow cannot start with %s", target)
 	case target == protocol.FailNode:
 		d.language = protocol.Language3
 	case target == protocol.EndNode, target == protocol.SuspendNode:
 	case target == protocol.StartNode:
-		d.add(e.target, "use the next role", "%s refers to %s, which is not a role", where, target)
+		d.Add(e.target, "use the next role", "%s refers to %s, which is not a role", where, target)
 	case d.roleByName[target] == nil && !d.lostRoles:
-		d.add(e.target, d.didYouMean(target, d.targets, "there are"),
+		d.Add(e.target, d.DidYouMean(target, d.targets, "there are"),
 			"%s refers to unknown role %s", where, quote(target))
 	}
 }
@@ -249,7 +249,7 @@ func (d *draft) checkReach() {
 	parts := d.played()
 	for _, r := range d.roles {
 		if !reached[r.name] && !parts[r.name] && !isReserved(r.name) {
-			d.add(r.pos, "add an edge to it, or remove it", "role %s is unreachable from $START", quote(r.name))
+			d.Add(r.pos, "add an edge to it, or remove it", "role %s is unreachable from $START", quote(r.name))
 		}
 	}
 	d.checkEnd(reached)
@@ -284,12 +284,12 @@ func (d *draft) checkEnd(reached map[string]bool) {
 	}
 	ending := d.ending()
 	if !ending[protocol.StartNode] {
-		d.add(start.pos, "add an edge to $END", "no path from $START to $END or $FAIL: %s", d.wander(start))
+		d.Add(start.pos, "add an edge to $END", "no path from $START to $END or $FAIL: %s", d.wander(start))
 		return
 	}
 	for _, n := range d.nodes {
 		if reached[n.name] && !ending[n.name] && !isReserved(n.name) {
-			d.add(n.pos, "add an edge to $END", "no path from %s to $END or $FAIL: %s", quote(n.name), d.wander(n))
+			d.Add(n.pos, "add an edge to $END", "no path from %s to $END or $FAIL: %s", quote(n.name), d.wander(n))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (d *draft) readRoles(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "", "roles must be a mapping from name to role, not %s", kindOf(n))
+		d.Add(n.Pos, "", "roles must be a mapping from name to role, not %s", kindOf(n))
 		d.incomplete = true
 		return
 	}
@@ -50,7 +50,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		return r
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "add a goal, a prompt and an answer, or one of run, person, workflow, all, each",
+		d.Add(n.Pos, "add a goal, a prompt and an answer, or one of run, person, workflow, all, each",
 			"%s must be a mapping, not %s", what, kindOf(n))
 		return r
 	}
@@ -64,7 +64,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 	r.blank, r.player = read && strings.TrimSpace(description) == "", player
 	r.derived = d.derived[e.Key]
 	if prompt, ok := d.text(m["prompt"], "prompt of "+what); ok && strings.TrimSpace(prompt) == "" {
-		d.add(m["prompt"].Pos, "remove it to use the description", "prompt of %s is blank", what)
+		d.Add(m["prompt"].Pos, "remove it to use the description", "prompt of %s is blank", what)
 	}
 	r.role = protocol.Role{
 		Description: description, Goal: text("goal"), Procedure: text("procedure"),
@@ -143,7 +143,7 @@ func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
 		if n.Kind == yamldoc.Scalar {
 			remedy = "capabilities: [" + n.Text + "]"
 		}
-		d.add(n.Pos, remedy, "capabilities of %s must be a list of strings, not %s", what, kindOf(n))
+		d.Add(n.Pos, remedy, "capabilities of %s must be a list of strings, not %s", what, kindOf(n))
 		return list
 	}
 	for _, item := range n.Items {
@@ -165,7 +165,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 				continue
 			}
 			if found != nil {
-				d.add(e.Pos, "keep only one", "%s has both %q and %q, which are the same", what, found.Key, e.Key)
+				d.Add(e.Pos, "keep only one", "%s has both %q and %q, which are the same", what, found.Key, e.Key)
 				twice = true
 				continue
 			}
@@ -176,26 +176,26 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return // reported with the key
 	}
 	if found == nil && r.role.Person {
-		d.add(r.pos, `add "answer": the fields of the form, such as {$status: [yes, no], why: string}`, "%s has no \"answer\"", what)
+		d.Add(r.pos, `add "answer": the fields of the form, such as {$status: [yes, no], why: string}`, "%s has no \"answer\"", what)
 		return
 	}
 	if found == nil && r.role.Parse == protocol.ParseJSON {
-		d.note(func() yamldoc.Pos { return r.pos }, "%s can answer any JSON object; add \"answer\" so that the "+
+		d.Note(func() yamldoc.Pos { return r.pos }, "%s can answer any JSON object; add \"answer\" so that the "+
 			"fields used in the workflow are checked", what)
 		r.use(map[string]any{"type": "object", "additionalProperties": true})
 		return
 	}
 	if found == nil && r.role.Parse != "" {
-		d.add(r.pos, `add "answer": the fields that the command prints`, "%s has no \"answer\"", what)
+		d.Add(r.pos, `add "answer": the fields that the command prints`, "%s has no \"answer\"", what)
 		return
 	}
 	if found == nil && r.role.Compute != "" {
-		d.add(r.pos, `add "answer": the fields that it computes`, "%s has no \"answer\"", what)
+		d.Add(r.pos, `add "answer": the fields that it computes`, "%s has no \"answer\"", what)
 		return
 	}
 	if found == nil && r.role.HasChildren() {
 		if r.role.Join != "" {
-			d.add(r.pos, `add "answer": the fields that the join returns`, "%s has a \"join\", but no \"answer\"", what)
+			d.Add(r.pos, `add "answer": the fields that the join returns`, "%s has a \"join\", but no \"answer\"", what)
 		}
 		if r.role.Merge {
 			r.use(moderator.MergeSchema())
@@ -213,12 +213,12 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return // already rejected
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "schema: {type: object, properties: {…}, required: […]}",
+		d.Add(n.Pos, "schema: {type: object, properties: {…}, required: […]}",
 			"%s of %s must be a JSON Schema, not %s", found.Key, what, kindOf(n))
 		return
 	}
 	if !isTyped(n) {
-		d.add(found.Pos, `add "type: object"`, "%s of %s needs a \"type\" or \"oneOf\"", found.Key, what)
+		d.Add(found.Pos, `add "type: object"`, "%s of %s needs a \"type\" or \"oneOf\"", found.Key, what)
 		return
 	}
 	r.yaml = n
@@ -263,7 +263,7 @@ func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what strin
 	} else {
 		r.role.Run = d.readWords(r.run, what)
 		if n := m["shell"]; n != nil {
-			d.add(n.Pos, "remove it, or write run as one text", "%s has a shell, but run is a list of words", what)
+			d.Add(n.Pos, "remove it, or write run as one text", "%s has a shell, but run is a list of words", what)
 		}
 	}
 	d.readEnv(r, m["env"], what)
@@ -271,7 +271,7 @@ func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what strin
 	text, given := d.text(m["parse"], "parse of "+what)
 	r.role.Parse = protocol.Parse(text)
 	if given && r.role.Parse != protocol.ParseJSON && r.role.Parse != protocol.ParseFrontmatter {
-		d.add(m["parse"].Pos, "parse: json, or parse: frontmatter", "parse of %s cannot be %s", what, quote(text))
+		d.Add(m["parse"].Pos, "parse: json, or parse: frontmatter", "parse of %s cannot be %s", what, quote(text))
 	}
 }
 
@@ -281,7 +281,7 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 		return nil
 	}
 	if n.Kind != yamldoc.Sequence {
-		d.add(n.Pos, exampleRun, "run of %s must be a list of words, or a script as one text, not %s", what, kindOf(n))
+		d.Add(n.Pos, exampleRun, "run of %s must be a list of words, or a script as one text, not %s", what, kindOf(n))
 		return nil
 	}
 	var words []string
@@ -291,12 +291,12 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 			word, ok = d.text(item, fmt.Sprintf("run[%d] of %s", i, what))
 		}
 		if ok && strings.ContainsRune(word, 0) {
-			d.add(item.Pos, removeNUL, "run[%d] of %s has a NUL character, which commands cannot receive", i, what)
+			d.Add(item.Pos, removeNUL, "run[%d] of %s has a NUL character, which commands cannot receive", i, what)
 		}
 		words = append(words, word)
 	}
 	if len(words) == 0 || len(n.Items) > 0 && n.Items[0].Kind == yamldoc.Scalar && strings.TrimSpace(words[0]) == "" {
-		d.add(n.Pos, exampleRun, "run of %s has no program", what)
+		d.Add(n.Pos, exampleRun, "run of %s has no program", what)
 		return nil
 	}
 	return words
@@ -313,7 +313,7 @@ func (d *draft) yes(n *yamldoc.Node, key, what string) bool {
 		return false
 	}
 	if n.Kind != yamldoc.Scalar || n.Scalar != true {
-		d.add(n.Pos, "write "+key+": true, or remove it", "%s of %s must be true, not %s", key, what, kindOf(n))
+		d.Add(n.Pos, "write "+key+": true, or remove it", "%s of %s must be true, not %s", key, what, kindOf(n))
 		return false
 	}
 	return true
@@ -338,7 +338,7 @@ func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
 	text, _ := n.Scalar.(string)
 	span, err := time.ParseDuration(text)
 	if err != nil || span < time.Millisecond {
-		d.add(n.Pos, "such as 90s or 10m", "%s must be a duration, not %s", what, kindOf(n))
+		d.Add(n.Pos, "such as 90s or 10m", "%s must be a duration, not %s", what, kindOf(n))
 		return 0
 	}
 	return span.Milliseconds()
@@ -348,7 +348,7 @@ func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
 func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 	for _, key := range schemaKeys() {
 		if e := n.Get(key); e != nil && !isNull(e) {
-			d.add(e.Pos, `if the command prints the data, add "parse: json" or "parse: frontmatter"; else remove it: a command answers $status passed or failed, exitCode, output and truncated`,
+			d.Add(e.Pos, `if the command prints the data, add "parse: json" or "parse: frontmatter"; else remove it: a command answers $status passed or failed, exitCode, output and truncated`,
 				"%s has a schema but no \"parse\"", what)
 			return
 		}
@@ -400,7 +400,7 @@ func (d *draft) noteProgram(r *roleDraft) {
 	for _, tag := range t.Tags() {
 		if len(tag.Path) == 0 || tag.Path[0] != protocol.InputsVariable {
 			r.noted = true
-			d.note(func() yamldoc.Pos { return r.run.Items[0].Pos },
+			d.Note(func() yamldoc.Pos { return r.run.Items[0].Pos },
 				"role %s runs the program in %s, so its value can run any command as you", quote(r.name), tag.Source)
 			return
 		}
@@ -415,12 +415,12 @@ func (d *draft) checkSchema(r *roleDraft) {
 	}
 	problems := jsonschema.Check(r.schema)
 	for i, p := range problems {
-		if d.full() {
+		if d.Full() {
 			d.Miss(len(problems) - i)
 			return
 		}
 		at, remedy := d.inSchema(r.yaml, p.Path)
-		d.add(at, remedy, "the schema of %s: %s", quote(r.name), p)
+		d.Add(at, remedy, "the schema of %s: %s", quote(r.name), p)
 	}
 	d.noteDefaults(r)
 }
@@ -438,7 +438,7 @@ func (d *draft) noteDefaults(r *roleDraft) {
 		if compiled, err := jsonschema.Compile(p); err == nil {
 			if problems, err := compiled.Validate(context.Background(), fallback); err == nil && len(problems) > 0 {
 				at, _ := d.inSchema(r.yaml, "/properties/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/default")
-				d.note(func() yamldoc.Pos { return at }, "the default of %s of %s does not match its schema and "+
+				d.Note(func() yamldoc.Pos { return at }, "the default of %s of %s does not match its schema and "+
 					"is never used",
 					quote(name), quote(r.name))
 			}

@@ -16,28 +16,6 @@ type Problems = source.Problems
 
 type report = source.Report
 
-func (d *draft) add(at yamldoc.Pos, remedy, format string, args ...any) {
-	d.Add(at, remedy, format, args...)
-}
-
-func (d *draft) note(at func() yamldoc.Pos, format string, args ...any) { d.Note(at, format, args...) }
-
-func (d *draft) full() bool { return d.Full() }
-
-func (d *draft) didYouMean(word string, candidates []string, lead string) string {
-	return d.DidYouMean(word, candidates, lead)
-}
-
-func (d *draft) inTemplate(n *yamldoc.Node, template string, line, column int) yamldoc.Pos {
-	return d.InTemplate(n, template, line, column)
-}
-
-func (d *draft) inExpression(n *yamldoc.Node, text string, offset int) yamldoc.Pos {
-	return d.InExpression(n, text, offset)
-}
-
-func (d *draft) nth(from yamldoc.Pos, text string, n int) yamldoc.Pos { return d.Nth(from, text, n) }
-
 func nearest(word string, candidates []string) []string { return source.Nearest(word, candidates) }
 
 func quote(name string) string { return source.Quote(name) }
@@ -73,13 +51,13 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 	if from.role != nil && !d.once("optional "+from.role.name+" "+name) {
 		return
 	}
-	d.note(at, "%s: %s may be missing, which stops the run here; require it, or put {{#%s}}…{{/%s}} around it",
+	d.Note(at, "%s: %s may be missing, which stops the run here; require it, or put {{#%s}}…{{/%s}} around it",
 		what, quote(name), name, name)
 }
 
 // noteMissing warns about a $steps variable whose role or field can be missing.
 func (d *draft) noteMissing(what, name string, at func() yamldoc.Pos) {
-	d.note(at, "%s: %s may be missing here, which stops the run; put {{#%s}}…{{/%s}} around it", what, quote(name),
+	d.Note(at, "%s: %s may be missing here, which stops the run; put {{#%s}}…{{/%s}} around it", what, quote(name),
 		name, name)
 }
 
@@ -89,11 +67,11 @@ func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 	named := without(n.keys(), []string{protocol.DefaultStatus})
 	at := func() yamldoc.Pos { return n.pos }
 	if len(named) < len(n.keys()) {
-		d.note(at, "the schema of %s allows any %s; all except %s take the edge %q; use an enum to list them",
+		d.Note(at, "the schema of %s allows any %s; all except %s take the edge %q; use an enum to list them",
 			quote(r.name), r.statuses.key, quoteList(named, ", "), protocol.DefaultStatus)
 		return
 	}
-	d.note(at, "the schema of %s allows any %s, and all except %s stop the run here; use enum: [%s], or add an "+
+	d.Note(at, "the schema of %s allows any %s, and all except %s stop the run here; use enum: [%s], or add an "+
 		"edge %q for the others",
 		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }
@@ -113,7 +91,7 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 	default:
 		return
 	}
-	d.note(func() yamldoc.Pos { return at }, "location of %s %s; it must be inside the thread's directory, in a "+
+	d.Note(func() yamldoc.Pos { return at }, "location of %s %s; it must be inside the thread's directory, in a "+
 		"linked git work tree of its repository, or in allowLocations of config.yaml",
 		what, why)
 }

@@ -18,7 +18,7 @@ import (
 func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 	answers := d.answersOfChildren(r)
 	earlier := func(p jsonata.Path) bool { return isNew("$" + p.Names[0]) } // unknown values
-	if r.schema == nil || len(answers.schemas) == 0 || d.full() || slices.ContainsFunc(expr.Reads().Bound, earlier) {
+	if r.schema == nil || len(answers.schemas) == 0 || d.Full() || slices.ContainsFunc(expr.Reads().Bound, earlier) {
 		return
 	}
 	output := map[string]any{}
@@ -39,7 +39,7 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 		if _, isList := given[name].([]any); isList || given[name] == nil || !wantsList(r, given, name) {
 			continue
 		}
-		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]",
+		d.Add(r.join.Pos, "put brackets around it: ["+"…"+"]",
 			"%s: with a single result, %s is not a list, but its schema needs one", what, quote(name))
 	}
 }

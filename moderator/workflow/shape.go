@@ -54,7 +54,7 @@ func (d shapeReader) objectShape(n *yamldoc.Node, what string) *yamldoc.Node {
 		about := what + "." + e.Key
 		switch {
 		case isSplitText(e):
-			d.add(e.Pos, splitRemedy, "%s%s has no type", about, d.of)
+			d.Add(e.Pos, splitRemedy, "%s%s has no type", about, d.of)
 			continue
 		case e.Key == protocol.StatusKey && e.Value.Kind == yamldoc.Sequence:
 			field.schema = d.choice(e.Value, about)
@@ -82,12 +82,12 @@ func (d shapeReader) listShape(n *yamldoc.Node, what string) *yamldoc.Node {
 		return d.choice(n, what)
 	}
 	if len(n.Items) == 0 {
-		d.add(n.Pos, "write [string] for a list of strings", "%s%s: [] has no item type", what, d.of)
+		d.Add(n.Pos, "write [string] for a list of strings", "%s%s: [] has no item type", what, d.of)
 		return typed("array", n.Pos)
 	}
 	item := d.readShape(n.Items[0], what+"[]")
 	if item.optional || item.fallback != nil {
-		d.add(n.Items[0].Pos, "remove ? and =", "%s%s: a list item cannot be optional or have a default", what, d.of)
+		d.Add(n.Items[0].Pos, "remove ? and =", "%s%s: a list item cannot be optional or have a default", what, d.of)
 	}
 	return with(typed("array", n.Pos), "items", item.schema)
 }
@@ -98,17 +98,17 @@ func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
 		word, isText := item.Scalar.(string)
 		switch {
 		case item.Kind != yamldoc.Scalar || isNull(item):
-			d.add(item.Pos, "list the values, or write {schema: …}", "%s%s: %s is not allowed as a value", what, d.of, kindOf(item))
+			d.Add(item.Pos, "list the values, or write {schema: …}", "%s%s: %s is not allowed as a value", what, d.of, kindOf(item))
 		case !isText && strings.HasSuffix(what, "."+protocol.StatusKey):
-			d.add(item.Pos, asText(item), "%s%s: a status must be a string, not %s", what, d.of, kindOf(item))
+			d.Add(item.Pos, asText(item), "%s%s: a status must be a string, not %s", what, d.of, kindOf(item))
 		case slices.Contains(typeNames(), strings.TrimSuffix(word, "?")):
-			d.add(item.Pos, "write {schema: …} for alternatives of types", "%s%s: %s is a type in a list of "+
+			d.Add(item.Pos, "write {schema: …} for alternatives of types", "%s%s: %s is a type in a list of "+
 				"values",
 				what, d.of, quote(word))
 		}
 	}
 	if len(n.Items) == 0 {
-		d.add(n.Pos, "list the values", "%s%s: empty list of values", what, d.of)
+		d.Add(n.Pos, "list the values", "%s%s: empty list of values", what, d.of)
 	}
 	return with(&yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}, "enum", n)
 }
@@ -121,11 +121,11 @@ func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
 	word = strings.TrimSpace(word)
 	anything := shape{schema: &yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}, optional: optional}
 	if isNull(n) {
-		d.add(n.Pos, "a type: "+strings.Join(typeNames(), ", "), "%s%s has no type", what, d.of)
+		d.Add(n.Pos, "a type: "+strings.Join(typeNames(), ", "), "%s%s has no type", what, d.of)
 		return anything
 	}
 	if !isText || !slices.Contains(typeNames(), word) {
-		d.add(n.Pos, d.typeRemedy(word, n), "%s%s: unknown type %s", what, d.of, quote(n.Text))
+		d.Add(n.Pos, d.typeRemedy(word, n), "%s%s: unknown type %s", what, d.of, quote(n.Text))
 		return anything
 	}
 	s := shape{schema: typed(word, n.Pos), optional: optional}
@@ -135,9 +135,9 @@ func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
 	fallback, ok := defaultOf(word, strings.TrimSpace(value))
 	switch {
 	case optional:
-		d.add(n.Pos, "remove the ?", "%s%s has a default, so it is never missing", what, d.of)
+		d.Add(n.Pos, "remove the ?", "%s%s has a default, so it is never missing", what, d.of)
 	case !ok:
-		d.add(n.Pos, "write {schema: …} for other defaults", "%s%s: %s is not a %s", what, d.of,
+		d.Add(n.Pos, "write {schema: …} for other defaults", "%s%s: %s is not a %s", what, d.of,
 			quote(strings.TrimSpace(value)), word)
 	default:
 		s.fallback = &yamldoc.Node{Kind: yamldoc.Scalar, Scalar: fallback, Text: strings.TrimSpace(value), Pos: n.Pos}
@@ -153,7 +153,7 @@ func (d shapeReader) typeRemedy(word string, n *yamldoc.Node) string {
 		return "write " + t
 	}
 	if len(nearest(word, typeNames())) > 0 {
-		return d.didYouMean(word, typeNames(), "the types are")
+		return d.DidYouMean(word, typeNames(), "the types are")
 	}
 	return "a type: " + strings.Join(typeNames(), ", ") + "; for one value write {schema: {const: " + n.Text + "}}"
 }

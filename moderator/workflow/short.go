@@ -69,7 +69,7 @@ func (d *draft) expandInput(e yamldoc.Entry) yamldoc.Entry {
 	what := "input " + quote(e.Key)
 	s := shapeReader{draft: d}.readShape(n, what)
 	if s.optional {
-		d.add(n.Pos, "add a default: "+e.Key+": string = …", "%s is optional but has no default",
+		d.Add(n.Pos, "add a default: "+e.Key+": string = …", "%s is optional but has no default",
 			what)
 	}
 	if e.Value = entryOf("schema", s.schema); s.fallback != nil {
@@ -86,14 +86,14 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	what, n := "role "+quote(e.Key), e.Value.Get("answer")
 	e.Value = lacking(e.Value, "answer")
 	if schemaOf(e.Value) != nil {
-		d.add(n.Pos, "keep only one", "%s has both \"answer\" and a JSON Schema, which are the same", what)
+		d.Add(n.Pos, "keep only one", "%s has both \"answer\" and a JSON Schema, which are the same", what)
 		return e
 	}
 	wrong := d.Count()
 	switch {
 	case isUnread(n):
 	case n.Kind != yamldoc.Mapping:
-		d.add(n.Pos, "answer: {$status: [yes, no], why: string}",
+		d.Add(n.Pos, "answer: {$status: [yes, no], why: string}",
 			"answer of %s must be a mapping from field to type, not %s", what, kindOf(n))
 	default:
 		n = shapeReader{d, " of " + what}.objectShape(n, "answer")
@@ -149,7 +149,7 @@ func (d *draft) namedParts(n *yamldoc.Node, what string) *yamldoc.Node {
 			return n // reported when it is read
 		}
 		if seen[name] {
-			d.add(item.Pos, "name each: {first: "+name+", second: "+name+"}", "all of %s has %s twice", what, quote(name))
+			d.Add(item.Pos, "name each: {first: "+name+", second: "+name+"}", "all of %s has %s twice", what, quote(name))
 			continue
 		}
 		seen[name] = true
@@ -187,7 +187,7 @@ func (d *draft) prompted(n, roles *yamldoc.Node) *yamldoc.Node {
 	}
 	if d.copied += len(text); d.copied > maxCopied {
 		if d.copied-len(text) <= maxCopied {
-			d.add(prompt.Pos, "write shorter prompts, or !include the text in the procedure",
+			d.Add(prompt.Pos, "write shorter prompts, or !include the text in the procedure",
 				"the prompts of roles have more than %d bytes on all edges together", maxCopied)
 		}
 		return n
@@ -207,17 +207,17 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 	}
 	if parts == nil || parts.Kind != yamldoc.Mapping {
 		if parts == nil {
-			d.add(n.Pos, `write a "join"`, "%s has \"collect\", but no \"all\"", what)
+			d.Add(n.Pos, `write a "join"`, "%s has \"collect\", but no \"all\"", what)
 		}
 		return out
 	}
 	if schemaOf(role) != nil || hasKey(role, "join") {
-		d.add(n.Pos, "keep only one", "%s has \"collect\" and a join", what)
+		d.Add(n.Pos, "keep only one", "%s has \"collect\" and a join", what)
 		return lacking(out, "join")
 	}
 	for _, part := range parts.Entries {
 		if part.Key == errorsField || part.Key == protocol.StatusKey {
-			d.add(part.Pos, "rename it", "all[%s] of %s: \"collect\" has a field of this name", part.Key, what)
+			d.Add(part.Pos, "rename it", "all[%s] of %s: \"collect\" has a field of this name", part.Key, what)
 			return out
 		}
 	}
@@ -225,7 +225,7 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 	for _, part := range parts.Entries {
 		values += 2 * sizeOf(partSchema(part.Value, roles, n.Pos), maxCollected)
 		if values > maxCollected {
-			d.add(n.Pos, "write a join", "the schema of what %s collects has more than %d values", what, maxCollected)
+			d.Add(n.Pos, "write a join", "the schema of what %s collects has more than %d values", what, maxCollected)
 			return out
 		}
 	}

@@ -120,12 +120,12 @@ func (d *draft) checkStatuses(r *roleDraft) {
 		return
 	}
 	for _, i := range r.statuses.vague {
-		if d.full() {
+		if d.Full() {
 			d.Miss(1)
 			continue
 		}
 		at, _ := d.inSchema(r.yaml, fmt.Sprintf("/oneOf/%d", i))
-		d.add(at, "properties: {$status: {const: …}}, or an enum of several",
+		d.Add(at, "properties: {$status: {const: …}}, or an enum of several",
 			"variant %d of the schema of %s needs a fixed $status, which selects the edge", i+1, quote(r.name))
 	}
 	s := r.statuses
@@ -152,11 +152,11 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 	for _, e := range n.edges {
 		switch {
 		case n.short && e.status == protocol.DefaultStatus:
-			d.add(e.pos, "name each: {"+strings.Join(values, ": …, ")+": …}", "%s answers %s, so one edge is not enough",
+			d.Add(e.pos, "name each: {"+strings.Join(values, ": …, ")+": …}", "%s answers %s, so one edge is not enough",
 				quote(r.name), quoteList(values, " or "))
 			return
 		case e.status == protocol.DefaultStatus:
-			d.add(e.pos, "use the edges "+quoteList(values, ", "),
+			d.Add(e.pos, "use the edges "+quoteList(values, ", "),
 				"%s answers %s, so its node needs an edge for each of them instead of %q",
 				quote(r.name), quoteList(values, " or "), protocol.DefaultStatus)
 			return
@@ -166,11 +166,11 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 			if len(candidates) == 0 {
 				candidates = values
 			}
-			d.add(e.pos, d.didYouMean(e.status, candidates, "it answers"), "%s never answers %s", quote(r.name), quote(e.status))
+			d.Add(e.pos, d.DidYouMean(e.status, candidates, "it answers"), "%s never answers %s", quote(r.name), quote(e.status))
 		}
 	}
 	for _, status := range missing {
-		d.add(n.pos, "add "+status+": {role: …, prompt: …}", "%s can answer %s, but its node has no edge for it",
+		d.Add(n.pos, "add "+status+": {role: …, prompt: …}", "%s can answer %s, but its node has no edge for it",
 			quote(r.name), quote(status))
 	}
 }
@@ -187,12 +187,12 @@ func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 	remedy := "name the edge _, or add statuses: answer: {$status: [" + strings.Join(extra, ", ") + "]}"
 	switch {
 	case len(extra) == 0:
-		d.add(at, "add _: {role: …}", "%s, so its node needs exactly one edge %q", because, protocol.DefaultStatus)
+		d.Add(at, "add _: {role: …}", "%s, so its node needs exactly one edge %q", because, protocol.DefaultStatus)
 	case len(extra) == len(n.edges):
-		d.add(at, remedy, "%s, so its node needs the edge %q instead of %s", because, protocol.DefaultStatus,
+		d.Add(at, remedy, "%s, so its node needs the edge %q instead of %s", because, protocol.DefaultStatus,
 			quoteList(extra, ", "))
 	default:
-		d.add(at, remedy, "%s, so its node can have only the edge %q, not %s", because, protocol.DefaultStatus,
+		d.Add(at, remedy, "%s, so its node can have only the edge %q, not %s", because, protocol.DefaultStatus,
 			quoteList(extra, ", "))
 	}
 }

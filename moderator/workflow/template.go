@@ -23,7 +23,7 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	e.edge.Prompt = d.checkOriginal("prompt"+where, written, e.prompt, source)
 	none := e.prompt == nil || e.edge.Prompt == "" && written != ""
 	if target := d.roleByName[e.edge.Role]; none && target != nil && target.blank && target.instructed() {
-		d.add(e.pos, "add a prompt to the edge, or a description to the role",
+		d.Add(e.pos, "add a prompt to the edge, or a description to the role",
 			"%s has no prompt, and role %s has no description", n.at(e), quote(target.name))
 	}
 	source.fixed = true
@@ -86,11 +86,11 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 		} else if strings.Contains(syntax.Message, "has no closing") {
 			remedy = "close it, or to keep {{ as text, start with {{=<% %>=}}"
 		}
-		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), remedy, "%s: %s", what, syntax.Message)
+		d.Add(d.InTemplate(n, template, syntax.Line, syntax.Column), remedy, "%s: %s", what, syntax.Message)
 		return
 	}
 	for _, tag := range t.Tags() {
-		if d.full() {
+		if d.Full() {
 			return
 		}
 		if from.skip && (tag.Path == nil || tag.Path[0] != protocol.InputsVariable) {
@@ -99,7 +99,7 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 		if tag.Join != nil {
 			d.language = protocol.Language3
 		}
-		d.checkTag(what, tag, from, func() yamldoc.Pos { return d.inTemplate(n, template, tag.Line, tag.Column) })
+		d.checkTag(what, tag, from, func() yamldoc.Pos { return d.InTemplate(n, template, tag.Line, tag.Column) })
 	}
 }
 
@@ -130,7 +130,7 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		// A section over a missing name is a way to test for it, but a near miss of an existing field is
 		// probably a typo.
 		if nearest := nearest(tag.Name, names); len(tag.Name) > 2 && len(nearest) > 0 {
-			d.add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source,
+			d.Add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source,
 				quote(tag.Name), from.lacks())
 		}
 		return
@@ -140,13 +140,13 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		d.emptyAtStart(what, tag, at)
 		return
 	}
-	d.add(at(), d.variableRemedy(tag, from, names), "%s: variable %s does not exist: %s", what, quote(tag.Name),
+	d.Add(at(), d.variableRemedy(tag, from, names), "%s: variable %s does not exist: %s", what, quote(tag.Name),
 		from.lacks())
 }
 
 // variableRemedy suggests the right variable.
 func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) string {
-	if d.full() {
+	if d.Full() {
 		return ""
 	}
 	if tag.Path[0] == moderator.ItemVariable && (from.part == nil || !from.part.each) {
@@ -166,7 +166,7 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 			return quote(tag.Path[0]) + " is a field of the answer " + quoteList(other, ", ") + " only"
 		}
 	}
-	return d.didYouMean(tag.Name, names, "there is")
+	return d.DidYouMean(tag.Name, names, "there is")
 }
 
 // lacks describes whose answer lacks a name.
@@ -278,7 +278,7 @@ func (d *draft) checkWorkflowName(name word) {
 	default:
 		problem = "the name " + quote(name.text) + " " + problem
 	}
-	d.add(name.pos, protocol.WorkflowNameRule, "%s", problem)
+	d.Add(name.pos, protocol.WorkflowNameRule, "%s", problem)
 }
 
 // nameProblem describes a problem with the name of a role or a status. Names appear in messages, command
@@ -320,12 +320,12 @@ func isReserved(name string) bool {
 // checkStatusKey checks the status of an edge.
 func (d *draft) checkStatusKey(e *edgeDraft, what string) {
 	if e.status == protocol.SuspendNode {
-		d.add(e.pos, "remove the edge: resuming runs the same role again",
+		d.Add(e.pos, "remove the edge: resuming runs the same role again",
 			"%s is unreachable: a role that answers %s suspends the thread", what, protocol.SuspendNode)
 		return
 	}
 	if problem := nameProblem(e.status); problem != "" {
-		d.add(e.pos, "", "the status %s %s", quote(e.status), problem)
+		d.Add(e.pos, "", "the status %s %s", quote(e.status), problem)
 	}
 }
 
@@ -339,7 +339,7 @@ func (d *draft) checkFileName(src Source) {
 	if implied == "" || d.name.text == "" || implied == d.name.text {
 		return
 	}
-	d.add(d.name.pos, "name: "+implied+", or rename the file",
+	d.Add(d.name.pos, "name: "+implied+", or rename the file",
 		"the name is %s, but the file %s needs the name %s", quote(d.name.text), quote(filepath.Base(path)), quote(implied))
 }
 
