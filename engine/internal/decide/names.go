@@ -6,82 +6,36 @@ import (
 	"strings"
 )
 
-// Names of values, for logs and diagnostics.
-
-func (x Barrier) String() string {
-	return name(x,
-		"open", "leased", "unreadable", "no cwd", "untrusted")
-}
-
-func (x Owner) String() string {
-	return name(x,
-		"waits", "parent open", "parent moved")
-}
-
-func (x Life) String() string {
-	return name(x,
-		"active", "completed", "failed", "cancelled")
-}
-
-func (x Intent) String() string {
-	return name(x,
-		"no intent", "moving", "prepared", "settled")
-}
-
-func (x Run) String() string {
-	return name(x,
-		"no run", "ended", "errored", "exhausted", "in flight")
-}
-
-func (x Asked) String() string {
-	return name(x,
-		"by graph", "by words", "by poke", "by answer", "by join")
-}
-
-func (x Result) String() string {
-	return name(x,
-		"no result", "ready", "unfit")
-}
-
-func (x Account) String() string {
-	return name(x,
-		"free", "limited")
-}
-
-func (x Next) String() string {
-	return name(x,
-		"go", "asks", "step limit", "cost limit", "at end", "stuck")
-}
-
-func (x Player) String() string {
-	return name(x,
-		"by agent", "by command", "by person", "by children", "nobody")
-}
-
-func (x Children) String() string {
-	return name(x,
-		"no children", "missing", "doubtful", "working", "awaiting", "asking", "all ended")
-}
-
-func (x Verb) String() string {
-	return name(x,
-		"step", "run due", "resume", "poke", "answer", "undo", "redo", "retry", "stop", "kill", "fork")
-}
-
-func (x Kind) String() string {
-	return name(x,
-		"", "refuse", "report", "run agent", "run command", "run with words", "replace", "adopt",
-		"reject", "close", "discard result", "record answer", "record failure", "create children",
-		"drive children", "hand to child", "raise attempt", "join", "archive", "cancel", "move", "finish",
-		"take back", "leave files", "queue", "unpark", "stop agent", "fork")
-}
-
-func name[T ~uint8](x T, names ...string) string {
-	if int(x) < len(names) {
-		return names[x]
+// names returns the names of the values of each type, for logs and diagnostics.
+func names() map[string]string {
+	return map[string]string{
+		"Barrier":  "open, leased, unreadable, no cwd, untrusted",
+		"Owner":    "waits, parent open, parent moved",
+		"Life":     "active, completed, failed, cancelled",
+		"Intent":   "no intent, moving, prepared, settled",
+		"Run":      "no run, ended, errored, exhausted, in flight",
+		"Asked":    "by graph, by words, by poke, by answer, by join",
+		"Result":   "no result, ready, unfit",
+		"Account":  "free, limited",
+		"Next":     "go, asks, step limit, cost limit, at end, stuck",
+		"Player":   "by agent, by command, by person, by children, nobody",
+		"Children": "no children, missing, doubtful, working, awaiting, asking, all ended",
+		"Verb":     "step, run due, resume, poke, answer, undo, redo, retry, stop, kill, fork",
+		"Kind": ", refuse, report, run agent, run command, run with words, replace, adopt, reject, close, discard result, " +
+			"record answer, record failure, create children, drive children, hand to child, raise attempt, join, archive, " +
+			"cancel, move, finish, take back, leave files, queue, unpark, stop agent, fork",
 	}
-	return fmt.Sprintf("unknown (%d)", uint8(x))
 }
+
+func name(v reflect.Value) string {
+	if of := strings.Split(names()[v.Type().Name()], ", "); v.Uint() < uint64(len(of)) {
+		return of[v.Uint()]
+	}
+	return fmt.Sprintf("unknown (%d)", v.Uint())
+}
+
+// String returns the name of a kind.
+func (x Kind) String() string { return name(reflect.ValueOf(x)) }
 
 // String lists the facts that differ from the zero value.
 func (f Facts) String() string { return format(f) }
@@ -99,7 +53,7 @@ func format(facts any) string {
 		case field.Kind() == reflect.Bool && field.Bool():
 			said = append(said, word)
 		case field.Kind() != reflect.Bool && (i == 0 || !field.IsZero()):
-			said = append(said, fmt.Sprintf("%s: %s", word, field.Interface()))
+			said = append(said, word+": "+name(field))
 		}
 	}
 	return strings.Join(said, ", ")
