@@ -19,7 +19,7 @@ func (d *draft) graph() *reach.Graph {
 	if d.reached != nil {
 		return d.reached
 	}
-	var roles []string
+	roles := slices.Clone(d.roleNames)
 	for _, n := range d.nodes {
 		if n.name != protocol.StartNode {
 			roles = append(roles, n.name)
@@ -34,6 +34,12 @@ func (d *draft) graph() *reach.Graph {
 		}
 	}
 	return d.reached
+}
+
+// isReached reports whether a path leads from $START to a node or role.
+func (d *draft) isReached(name string) bool {
+	in, ok := d.graph().In(name)
+	return name == protocol.StartNode || ok && d.graph().Reached(in)
 }
 
 // tail returns the point that an edge leaves.

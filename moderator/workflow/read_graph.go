@@ -245,39 +245,18 @@ func (d *draft) checkReach() {
 	if d.incomplete || d.misspeltStart() {
 		return
 	}
-	reached := d.reachable()
 	parts := d.played()
 	for _, r := range d.roles {
-		if !reached[r.name] && !parts[r.name] && !isReserved(r.name) {
+		if !d.isReached(r.name) && !parts[r.name] && !isReserved(r.name) {
 			d.Add(r.pos, "add an edge to it, or remove it", "role %s is unreachable from $START", quote(r.name))
 		}
 	}
-	d.checkEnd(reached)
-}
-
-// reachable returns the nodes that can be reached from $START.
-func (d *draft) reachable() map[string]bool {
-	reached := map[string]bool{}
-	next := []string{protocol.StartNode}
-	for len(next) > 0 {
-		name := next[len(next)-1]
-		next = next[:len(next)-1]
-		n := d.nodeByName[name]
-		if reached[name] || n == nil {
-			reached[name] = true
-			continue
-		}
-		reached[name] = true
-		for _, e := range n.edges {
-			next = append(next, e.edge.Role)
-		}
-	}
-	return reached
+	d.checkEnd()
 }
 
 // checkEnd reports the nodes from which no path leads to $END or $FAIL: a thread there runs until it hits its
 // limits.
-func (d *draft) checkEnd(reached map[string]bool) {
+func (d *draft) checkEnd() {
 	start := d.nodeByName[protocol.StartNode]
 	if start == nil || len(start.edges) == 0 {
 		return
@@ -288,7 +267,7 @@ func (d *draft) checkEnd(reached map[string]bool) {
 		return
 	}
 	for _, n := range d.nodes {
-		if reached[n.name] && !ending[n.name] && !isReserved(n.name) {
+		if d.isReached(n.name) && !ending[n.name] && !isReserved(n.name) {
 			d.Add(n.pos, "add an edge to $END", "no path from %s to $END or $FAIL: %s", quote(n.name), d.wander(n))
 		}
 	}

@@ -31,7 +31,9 @@ type Graph struct {
 func New(roles []string) *Graph {
 	g := &Graph{in: map[string]Point{}, walks: map[[2]Point][]bool{}}
 	for _, role := range roles {
-		g.in[role] = firstRole + Point(2*len(g.in))
+		if _, known := g.in[role]; !known {
+			g.in[role] = firstRole + Point(2*len(g.in))
+		}
 	}
 	g.next = make([][]Point, int(firstRole)+2*len(g.in))
 	for _, p := range g.in {
