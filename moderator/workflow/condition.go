@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator"
@@ -24,31 +25,41 @@ func (d *draft) checkConditions() {
 		}
 	}
 	for _, n := range d.nodes {
-		if n.list {
-			d.checkList(n)
-		} else if n.guarded {
-			d.checkGuards(n)
+		if n.list || n.guarded {
+			d.checkEdges(n)
 		}
 	}
 }
 
-func (d *draft) checkList(n *nodeDraft) {
-	var always *edgeDraft
+// checkEdges checks the list of edges of a node, or those of its statuses: only the last edge can be unconditional.
+func (d *draft) checkEdges(n *nodeDraft) {
+	always, last := map[string]string{}, map[string]*edgeDraft{} // by status; "" for the list of the node
+	entries := map[string]int{}
 	for _, e := range n.edges {
-		switch {
-		case e.failure:
+		list, entry := e.status, strconv.Itoa(entries[e.status])
+		if n.list {
+			list, entry = "", e.status
+		}
+		entries[list]++
+		last[list] = e
+		switch before, unreachable := always[list]; {
+		case n.list && e.failure:
 			d.checkFailureCondition(n, e)
-		case always != nil:
-			remedy := "give entry " + always.status + " a condition, or move it to the end"
-			if n.bare() {
+		case unreachable:
+			remedy := "give entry " + before + " a condition, or move it to the end"
+			if n.list && n.bare() {
 				remedy = "to run several at once, define a role such as both: {all: [" + strings.Join(n.targets(), ", ") + "]}"
 			}
-			d.Add(e.pos, remedy,
-				"%s is unreachable: entry %s before it has no condition", n.at(e), always.status)
+			d.Add(e.pos, remedy, "%s is unreachable: entry %s before it has no condition", n.at(e), before)
 		case e.condition == nil:
-			always = e
+			always[list] = entry
 		case e.when != "":
 			d.checkCondition(n, e)
+		}
+	}
+	for _, e := range n.edges {
+		if n.guarded && last[e.status] == e && e.condition != nil {
+			d.Add(e.pos, "add an entry without when", "%s: an edge with when needs another edge after it", n.at(e))
 		}
 	}
 }

@@ -139,38 +139,12 @@ func (d *draft) readCompute(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 }
 
-// readGuarded reads a status's list of edges. The first edge whose condition holds is taken.
+// readGuarded reads a status's list of edges.
 func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
 	node.guarded = true
 	first := &edgeDraft{status: e.Key, pos: e.Pos}
 	d.checkStatusKey(first, node.at(first))
-	if len(e.Value.Items) == 0 {
-		d.Add(e.Value.Pos, "- {role: …}", "%s is an empty list", node.at(first))
-		d.incomplete = true
-	}
-	for _, item := range e.Value.Items {
-		d.addEdge(node, d.readTransition(node, &edgeDraft{status: e.Key, pos: item.Pos}, item))
-	}
-}
-
-// checkGuards checks the edge lists of statuses: only the last edge can be unconditional.
-func (d *draft) checkGuards(n *nodeDraft) {
-	last := map[string]*edgeDraft{}
-	for _, e := range n.edges {
-		if before := last[e.status]; before != nil && before.condition == nil {
-			d.Add(e.pos, "give the entry before it a condition, or move it to the end",
-				"%s is unreachable: an entry before it has no condition", n.at(e))
-		}
-		last[e.status] = e
-		if e.when != "" {
-			d.checkCondition(n, e)
-		}
-	}
-	for _, e := range n.edges {
-		if last[e.status] == e && e.condition != nil {
-			d.Add(e.pos, "add an entry without when", "%s: an edge with when needs another edge after it", n.at(e))
-		}
-	}
+	d.readEdges(node, e.Key, e.Value, node.at(first))
 }
 
 // guard returns the condition of an edge after converting its map to a list.

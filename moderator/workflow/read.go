@@ -171,7 +171,7 @@ func (d *draft) readLimits(n *yamldoc.Node) {
 		case protocol.UnitDollars:
 			amount = d.dollars(m[x.Key], x.Key)
 		case protocol.UnitMs:
-			amount = float64(d.span(m[x.Key], x.Key))
+			amount = float64(d.span(m[x.Key], x.Key, x.Key+": 2h"))
 		}
 		x.Set(d.limits, amount)
 	}
@@ -213,28 +213,32 @@ func (d *draft) dollars(n *yamldoc.Node, what string) float64 {
 }
 
 // span reads a duration, in ms.
-func (d *draft) span(n *yamldoc.Node, what string) int64 {
-	if n == nil {
+func (d *draft) span(n *yamldoc.Node, what, example string) int64 {
+	if n == nil || isUnread(n) {
 		return 0
 	}
 	text, _ := n.Scalar.(string)
 	t, err := time.ParseDuration(text)
 	if n.Kind != yamldoc.Scalar || err != nil || t < time.Millisecond {
-		d.Add(n.Pos, what+": 2h", "%s must be a duration such as 90s, 30m or 2h, not %s", what, kindOf(n))
+		d.Add(n.Pos, example, "%s must be a duration such as 90s, 30m or 2h, not %s", what, kindOf(n))
 		return 0
 	}
 	return t.Milliseconds()
 }
 
-// readTransitions reads a node that is a list. The first edge whose condition holds is taken.
-func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
-	node.list = true
+// readEdges reads the list of edges of a node or, if status is not "", of a status. The first edge whose condition
+// holds is taken.
+func (d *draft) readEdges(node *nodeDraft, status string, n *yamldoc.Node, what string) {
 	if len(n.Items) == 0 {
-		d.Add(n.Pos, "- {role: …}", "graph[%s] is an empty list", node.name)
+		d.Add(n.Pos, "- {role: …}", "%s is an empty list", what)
 		d.incomplete = true
 	}
 	for i, item := range n.Items {
-		d.addEdge(node, d.readTransition(node, &edgeDraft{status: strconv.Itoa(i), pos: item.Pos}, item))
+		edge := &edgeDraft{status: status, pos: item.Pos}
+		if node.list {
+			edge.status = strconv.Itoa(i)
+		}
+		d.addEdge(node, d.readTransition(node, edge, item))
 	}
 }
 

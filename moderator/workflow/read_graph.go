@@ -35,7 +35,8 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 	case isUnread(n):
 		d.incomplete = true
 	case n.Kind == yamldoc.Sequence:
-		d.readTransitions(node, n)
+		node.list = true
+		d.readEdges(node, "", n, "graph["+node.name+"]")
 	case n.Kind == yamldoc.Mapping:
 		for _, e := range n.Entries {
 			if e.Value.Kind == yamldoc.Sequence && e.Value.Tag == "" {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/mustache"
@@ -267,7 +266,7 @@ func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what strin
 		}
 	}
 	d.readEnv(r, m["env"], what)
-	r.role.TimeoutMs = d.readTime(m["timeout"], "timeout of "+what)
+	r.role.TimeoutMs = d.span(m["timeout"], "timeout of "+what, "timeout: 10m")
 	text, given := d.text(m["parse"], "parse of "+what)
 	r.role.Parse = protocol.Parse(text)
 	if given && r.role.Parse != protocol.ParseJSON && r.role.Parse != protocol.ParseFrontmatter {
@@ -328,20 +327,6 @@ func asWord(n *yamldoc.Node) (string, bool) {
 		return s, true
 	}
 	return n.Text, n.Text != ""
-}
-
-// readTime reads a duration, in milliseconds.
-func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
-	if n == nil || isUnread(n) {
-		return 0
-	}
-	text, _ := n.Scalar.(string)
-	span, err := time.ParseDuration(text)
-	if err != nil || span < time.Millisecond {
-		d.Add(n.Pos, "such as 90s or 10m", "%s must be a duration, not %s", what, kindOf(n))
-		return 0
-	}
-	return span.Milliseconds()
 }
 
 // commandSchema sets the standard schema of a command role.
