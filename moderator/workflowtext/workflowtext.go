@@ -31,7 +31,7 @@ func YAML(def workflow.Definition) ([]byte, error) {
 	}
 	doc = append(doc, yamltext.Entry{Key: "roles", Value: roles(def), Blank: true})
 	if len(def.Conditions) > 0 {
-		doc = append(doc, yamltext.Entry{Key: "conditions", Value: conditions(def.Conditions), Blank: true})
+		doc = append(doc, yamltext.Entry{Key: "conditions", Value: byName(def.Conditions, condition), Blank: true})
 	}
 	doc = append(doc, yamltext.Entry{Key: "graph", Value: graph(def.Workflow), Blank: true})
 	if def.Limits != nil {
@@ -47,14 +47,12 @@ func YAML(def workflow.Definition) ([]byte, error) {
 func inputs(def workflow.Definition) yamltext.Map {
 	m := yamltext.Map{}
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) {
+		i := def.Inputs[name]
 		fields := yamltext.Map{{Key: "schema", Value: schema(def.InputSchemas[name])}}
-		if i := def.Inputs[name]; i.Default != nil {
+		if i.Default != nil {
 			fields = append(fields, yamltext.Entry{Key: "default", Value: i.Default})
 		}
-		if i := def.Inputs[name]; i.Description != "" {
-			fields = append(fields, yamltext.Entry{Key: "description", Value: i.Description})
-		}
-		m = append(m, yamltext.Entry{Key: name, Value: fields})
+		m = append(m, yamltext.Entry{Key: name, Value: append(fields, given("description", i.Description)...)})
 	}
 	return m
 }
@@ -62,134 +60,85 @@ func inputs(def workflow.Definition) yamltext.Map {
 func roles(def workflow.Definition) yamltext.Map {
 	m := yamltext.Map{}
 	for _, name := range flow.Roles(def.Workflow) {
-		r := def.Roles[name]
-		fields := player(r)
-		if p := r.Player(); r.Description != "" || p == protocol.PlayedByAgent || p == protocol.PlayedByPerson {
-			fields = append(yamltext.Map{{Key: "description", Value: r.Description}}, fields...)
-		}
-		if !isCommand(r) && !isJoin(r, def.Schemas[name]) && !isText(r, def.Schemas[name]) {
-			fields = append(fields, yamltext.Entry{Key: "schema", Value: schema(def.Schemas[name])})
-		}
-		m = append(m, yamltext.Entry{Key: name, Value: fields, Blank: true})
+		m = append(m, yamltext.Entry{Key: name, Value: role(def.Roles[name], def.Schemas[name]), Blank: true})
 	}
 	return m
 }
 
-// isCommand reports whether a role has a command's standard answer, which the file can omit.
-func isCommand(r protocol.Role) bool { return r.Player() == protocol.PlayedByCommand && r.Parse == "" }
-
-// isText reports whether an agent role answers with text, the default.
-func isText(r protocol.Role, schema any) bool {
-	return r.Player() == protocol.PlayedByAgent && reflect.DeepEqual(schema, any(protocol.AnswerSchema()))
-}
-
-// isJoin reports whether a role with children has the default schema.
-func isJoin(r protocol.Role, schema any) bool {
-	usual := moderator.JoinSchema()
-	if r.Merge {
-		usual = moderator.MergeSchema()
-	}
-	return r.HasChildren() && r.Join == "" && r.Compute == "" && reflect.DeepEqual(schema, any(usual))
-}
-
-// children returns the fields that describe a role's child threads.
-func children(r protocol.Role) (fields yamltext.Map) {
+func role(r protocol.Role, answer any) yamltext.Map {
+	m := given("description", r.Description)
 	switch r.Player() {
-	case protocol.PlayedByWorkflow:
-		fields = yamltext.Map{{Key: "workflow", Value: string(r.Workflow)}}
-		if len(r.Inputs) > 0 {
-			fields = append(fields, yamltext.Entry{Key: "vars", Value: r.Inputs})
-		}
-	case protocol.PlayedByCompute:
-		return yamltext.Map{{Key: "compute", Value: r.Compute}}
-	case protocol.PlayedByAll:
-		all := yamltext.Map{}
-		for _, key := range slices.Sorted(maps.Keys(r.All)) {
-			all = append(all, yamltext.Entry{Key: key, Value: child(r.All[key])})
-		}
-		fields = yamltext.Map{{Key: "all", Value: all}}
-	case protocol.PlayedByEach:
-		each := append(yamltext.Map{{Key: "of", Value: r.Each.Of}}, child(r.Each.ChildRole)...)
-		if r.Each.Max > 0 {
-			each = append(each, yamltext.Entry{Key: "max", Value: r.Each.Max})
-		}
-		fields = yamltext.Map{{Key: "each", Value: each}}
-	}
-	if r.Parallel > 0 {
-		fields = append(fields, yamltext.Entry{Key: "parallel", Value: r.Parallel})
-	}
-	if r.Workspace != "" {
-		fields = append(fields, yamltext.Entry{Key: "workspace", Value: r.Workspace})
-	}
-	if r.Merge {
-		fields = append(fields, yamltext.Entry{Key: "merge", Value: true})
-	}
-	if r.OnFailure != "" {
-		fields = append(fields, yamltext.Entry{Key: "onFailure", Value: string(r.OnFailure)})
-	}
-	if r.Join != "" {
-		fields = append(fields, yamltext.Entry{Key: "join", Value: r.Join})
-	}
-	return fields
-}
-
-func child(c protocol.ChildRole) (fields yamltext.Map) {
-	for _, e := range []yamltext.Entry{{Key: "role", Value: c.Role}, {Key: "workflow", Value: string(c.Workflow)},
-		{Key: "when", Value: c.When}, {Key: "prompt", Value: c.Prompt}} {
-		if e.Value != "" {
-			fields = append(fields, e)
-		}
-	}
-	if len(c.Inputs) > 0 {
-		fields = append(fields, yamltext.Entry{Key: "vars", Value: c.Inputs})
-	}
-	return fields
-}
-
-// player returns the fields that describe a role's player and its instructions.
-func player(r protocol.Role) (fields yamltext.Map) {
-	texts := []yamltext.Entry{{Key: "parse", Value: string(r.Parse)}, {Key: "timeout", Value: span(r.TimeoutMs)}}
-	switch r.Player() {
-	case protocol.PlayedByCommand:
-		fields = command(r)
+	case protocol.PlayedByAgent:
+		m = yamltext.Map{{Key: "description", Value: r.Description}, {Key: "goal", Value: r.Goal},
+			{Key: "capabilities", Value: strings(r.Capabilities)}}
 	case protocol.PlayedByPerson:
-		return yamltext.Map{{Key: "person", Value: true}}
-	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach, protocol.PlayedByCompute:
-		return children(r)
-	default:
-		fields = yamltext.Map{{Key: "goal", Value: r.Goal}, {Key: "capabilities", Value: strings(r.Capabilities)}}
-		texts = []yamltext.Entry{{Key: "procedure", Value: r.Procedure}, {Key: "output", Value: r.Output},
-			{Key: "extractPrompt", Value: r.ExtractPrompt}}
+		m = yamltext.Map{{Key: "description", Value: r.Description}}
 	}
-	for _, e := range texts {
-		if e.Value != "" {
-			fields = append(fields, e)
-		}
+	var run, shell any = strings(r.Run), strings(r.Shell)
+	if r.Script != "" {
+		run = r.Script
 	}
-	return fields
+	if name := workflow.ShellName(r.Shell); name != "" && len(r.Shell) > 0 {
+		shell = name
+	}
+	m = append(m, given("procedure", r.Procedure, "output", r.Output, "extractPrompt", r.ExtractPrompt,
+		"run", run, "shell", shell, "env", byName(r.Env, func(text string) any { return text }),
+		"parse", string(r.Parse), "timeout", span(r.TimeoutMs), "person", r.Person,
+		"workflow", string(r.Workflow), "vars", r.Inputs, "compute", r.Compute,
+		"all", byName(r.All, func(c protocol.ChildRole) any { return child(c) }), "each", each(r.Each),
+		"parallel", r.Parallel, "workspace", r.Workspace, "merge", r.Merge, "onFailure", string(r.OnFailure),
+		"join", r.Join)...)
+	if !isImplied(r, answer) {
+		m = append(m, yamltext.Entry{Key: "schema", Value: schema(answer)})
+	}
+	return m
 }
 
-// command returns the fields of a command role.
-func command(r protocol.Role) yamltext.Map {
-	fields := yamltext.Map{{Key: "run", Value: strings(r.Run)}}
-	if r.Script != "" {
-		fields[0].Value = r.Script
-	}
-	if len(r.Shell) > 0 {
-		shell := yamltext.Entry{Key: "shell", Value: strings(r.Shell)}
-		if name := workflow.ShellName(r.Shell); name != "" {
-			shell.Value = name
+// given returns those keys that have a value, from pairs of a key and a value.
+func given(pairs ...any) (m yamltext.Map) {
+	for pair := range slices.Chunk(pairs, 2) {
+		v := reflect.ValueOf(pair[1])
+		empty := v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+		if key, ok := pair[0].(string); ok && !empty {
+			m = append(m, yamltext.Entry{Key: key, Value: pair[1]})
 		}
-		fields = append(fields, shell)
 	}
-	if len(r.Env) > 0 {
-		env := yamltext.Map{}
-		for _, name := range slices.Sorted(maps.Keys(r.Env)) {
-			env = append(env, yamltext.Entry{Key: name, Value: r.Env[name]})
+	return m
+}
+
+// byName formats the values of a map, sorted by name.
+func byName[V any](all map[string]V, format func(V) any) (m yamltext.Map) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		m = append(m, yamltext.Entry{Key: name, Value: format(all[name])})
+	}
+	return m
+}
+
+// isImplied reports whether a role's schema is the one that it has without any in the file.
+func isImplied(r protocol.Role, schema any) bool {
+	implied := protocol.AnswerSchema()
+	switch player := r.Player(); {
+	case player == protocol.PlayedByCommand && r.Parse == "":
+		return true
+	case r.HasChildren() && r.Join == "" && r.Compute == "":
+		if implied = moderator.JoinSchema(); r.Merge {
+			implied = moderator.MergeSchema()
 		}
-		fields = append(fields, yamltext.Entry{Key: "env", Value: env})
+	case player != protocol.PlayedByAgent:
+		return false
 	}
-	return fields
+	return reflect.DeepEqual(schema, any(implied))
+}
+
+func each(r *protocol.EachRole) yamltext.Map {
+	if r == nil {
+		return nil
+	}
+	return slices.Concat(yamltext.Map{{Key: "of", Value: r.Of}}, child(r.ChildRole), given("max", r.Max))
+}
+
+func child(c protocol.ChildRole) yamltext.Map {
+	return given("role", c.Role, "workflow", string(c.Workflow), "when", c.When, "prompt", c.Prompt, "vars", c.Inputs)
 }
 
 // span formats a duration, "" for none.
@@ -208,20 +157,12 @@ func strings(list []string) yamltext.List {
 	return l
 }
 
-// conditions formats the conditions; one without a description becomes only its expression.
-func conditions(all map[string]protocol.Condition) yamltext.Map {
-	m := yamltext.Map{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		c := all[name]
-		if c.Description == "" {
-			m = append(m, yamltext.Entry{Key: name, Value: c.Expression})
-			continue
-		}
-		m = append(m, yamltext.Entry{Key: name, Value: yamltext.Map{
-			{Key: "description", Value: c.Description}, {Key: "expression", Value: c.Expression},
-		}})
+// condition formats a condition; one without a description becomes only its expression.
+func condition(c protocol.Condition) any {
+	if c.Description == "" {
+		return c.Expression
 	}
-	return m
+	return yamltext.Map{{Key: "description", Value: c.Description}, {Key: "expression", Value: c.Expression}}
 }
 
 // graph formats $START, the roles in their order, then any other nodes.
@@ -261,15 +202,8 @@ func node(w protocol.Workflow, name string, n protocol.GraphNode) any {
 }
 
 func edge(way flow.Way) yamltext.Map {
-	m := yamltext.Map{{Key: "role", Value: way.Role}}
-	for _, e := range []yamltext.Entry{
-		{Key: "when", Value: way.Condition}, {Key: "prompt", Value: way.Prompt}, {Key: "location", Value: way.Location},
-	} {
-		if e.Value != "" {
-			m = append(m, e)
-		}
-	}
-	return m
+	return append(yamltext.Map{{Key: "role", Value: way.Role}},
+		given("when", way.Condition, "prompt", way.Prompt, "location", way.Location)...)
 }
 
 func limits(l protocol.Limits) yamltext.Map {
