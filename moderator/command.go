@@ -49,8 +49,7 @@ func commandOf(s State, at place, role string, output any) (argv []string, env m
 				err = errNul
 			}
 			if err != nil {
-				err = &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: %s", role, field),
-					Template: template, Err: err}
+				err = templateError(at, fmt.Sprintf("roles[%s]: %s", role, field), template, err)
 			}
 		}
 		return text
@@ -66,8 +65,7 @@ func commandOf(s State, at place, role string, output any) (argv []string, env m
 		env[name] = render(fmt.Sprintf("env[%s]", name), r.Env[name])
 	}
 	if err == nil && len(argv) > 0 && strings.TrimSpace(argv[0]) == "" {
-		err = &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role),
-			Template: r.Run[0], Err: ErrEmpty}
+		err = templateError(at, fmt.Sprintf("roles[%s]: run[0]", role), r.Run[0], ErrEmpty)
 	}
 	return argv, env, err
 }

@@ -24,70 +24,45 @@ var ErrForm = errors.New("a person plays the role")
 var ErrChildren = errors.New("child threads play the role")
 
 // RouteError means that the graph has no next step. Its text lists the alternatives.
-type RouteError struct {
-	Node    string   // node without a matching edge: a role or $START
-	Status  string   // status without an edge
-	Known   []string // existing alternatives, sorted
-	Nearest []string // entries of Known that look like the intended name
-	Message string
-}
+type RouteError struct{ Message string }
 
 // Error implements error.
 func (e *RouteError) Error() string { return e.Message }
 
-// TemplateError is a prompt or location that can't be rendered.
-type TemplateError struct {
-	Node     string // node that the edge leaves
-	Edge     string // status of the edge, or its number in a list
-	Field    string // "prompt" or "location"
-	Template string
-	Err      error // from package mustache, [ErrEmpty] or [ErrNoPrompt]
+// EvalError means that a condition, prompt, location or command can't be evaluated.
+type EvalError struct {
+	Message string
+	Err     error // from package mustache or jsonata, [ErrEmpty], [ErrNoPrompt], or from reading the history
 }
 
 // Error implements error.
-func (e *TemplateError) Error() string {
-	text := fmt.Sprintf("graph[%s][%s]: %s %v", e.Node, e.Edge, e.Field, e.Err)
-	var missing *mustache.MissingError
-	var syntax *mustache.SyntaxError
-	if errors.As(e.Err, &missing) || errors.As(e.Err, &syntax) {
-		text = fmt.Sprintf("graph[%s][%s]: %s:%v", e.Node, e.Edge, e.Field, e.Err)
-	}
-	if e.Template != "" {
-		text += fmt.Sprintf(" (template: %q)", plaintext.Short(e.Template, 200))
-	}
-	return text
-}
+func (e *EvalError) Error() string { return e.Message }
 
 // Unwrap returns the cause.
-func (e *TemplateError) Unwrap() error { return e.Err }
+func (e *EvalError) Unwrap() error { return e.Err }
 
-// ConditionError is a condition that can't be evaluated.
-type ConditionError struct {
-	Node       string // node whose list has the condition
-	Edge       string // position in the list
-	Name       string // key in the workflow's conditions; "" if inline
-	Expression string
-	Context    string // values the expression could use, and the answer
-	Err        error  // from package jsonata, or from reading the history
+// templateError returns the error for a field of an edge that can't be rendered.
+func templateError(at place, field, template string, err error) error {
+	gap := " "
+	if errors.As(err, new(*mustache.MissingError)) || errors.As(err, new(*mustache.SyntaxError)) {
+		gap = ":" // a position in the template
+	}
+	e := &EvalError{fmt.Sprintf("graph[%s][%s]: %s%s%v", at.node, at.key, field, gap, err), err}
+	if template != "" {
+		e.Message += fmt.Sprintf(" (template: %q)", plaintext.Short(template, 200))
+	}
+	return e
 }
-
-// Error implements error.
-func (e *ConditionError) Error() string {
-	return fmt.Sprintf("graph[%s][%s]: %s failed: %v; %s", e.Node, e.Edge, shown(e.Name, e.Expression), e.Err, e.Context)
-}
-
-// Unwrap returns the cause.
-func (e *ConditionError) Unwrap() error { return e.Err }
 
 func conditionError(s State, at place, c condition, err error) error {
-	return &ConditionError{Node: at.node, Edge: at.key, Name: c.name, Expression: c.expression, Context: describe(s),
-		Err: err}
+	return &EvalError{fmt.Sprintf("graph[%s][%s]: %s failed: %v; %s", at.node, at.key, shown(c.name, c.expression), err,
+		describe(s)), err}
 }
 
 // noTransition returns the error for a list without a matching transition.
 func noTransition(s State, tried []trial) error {
 	const most = 10
-	e := &RouteError{Node: s.node(), Message: fmt.Sprintf("no transition of %q matches", s.node())}
+	e := &RouteError{fmt.Sprintf("no transition of %q matches", s.node())}
 	for i, t := range tried {
 		if i == most {
 			e.Message += fmt.Sprintf("; and %d more", len(tried)-most)
@@ -130,46 +105,37 @@ func valueText(v any, defined bool) string {
 
 // noNode returns the error for a step of a role that the graph doesn't have.
 func noNode(w protocol.Workflow, node string) error {
-	known := slices.Sorted(maps.Keys(w.Graph))
-	e := &RouteError{Node: node, Known: known, Nearest: suggest.Nearest(node, known, 3)}
-	e.Message = fmt.Sprintf("the graph has no node for %q%s", node, alternatives("it has", e))
-	return e
+	return &RouteError{fmt.Sprintf("the graph has no node for %q", node) +
+		alternatives("it has", node, slices.Sorted(maps.Keys(w.Graph)))}
 }
 
 // noEdge returns the error for a status that the node doesn't route.
 func noEdge(node, status string, given bool, known []string) error {
-	e := &RouteError{Node: node, Status: status, Known: known, Nearest: suggest.Nearest(status, known, 3)}
 	switch {
 	case node == protocol.StartNode:
-		e.Nearest = nil
-		e.Message = fmt.Sprintf("%s has no edge %q", node, status) + alternatives("it has", e)
+		return &RouteError{fmt.Sprintf("%s has no edge %q", node, status) + alternatives("it has", "", known)}
 	case !given:
-		e.Nearest = nil
-		e.Message = fmt.Sprintf("%q answered without a %s", node, protocol.StatusKey) + alternatives("the edges are", e)
-	default:
-		e.Message = fmt.Sprintf("%q answered %s %q, which has no edge", node, protocol.StatusKey,
-			status) + alternatives("the edges are", e)
+		return &RouteError{fmt.Sprintf("%q answered without a %s", node, protocol.StatusKey) +
+			alternatives("the edges are", "", known)}
 	}
-	return e
+	return &RouteError{fmt.Sprintf("%q answered %s %q, which has no edge", node, protocol.StatusKey, status) +
+		alternatives("the edges are", status, known)}
 }
 
 // noRole returns the error for an edge to a missing role.
 func noRole(w protocol.Workflow, at place, target string) error {
-	known := slices.Sorted(maps.Keys(w.Roles))
-	e := &RouteError{Node: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
-	e.Message = fmt.Sprintf("graph[%s][%s] refers to %q, which is not a role", at.node, at.key,
-		target) + alternatives("the roles are", e)
-	return e
+	return &RouteError{fmt.Sprintf("graph[%s][%s] refers to %q, which is not a role", at.node, at.key, target) +
+		alternatives("the roles are", target, slices.Sorted(maps.Keys(w.Roles)))}
 }
 
-// alternatives lists the existing names and the likely intended ones.
-func alternatives(lead string, e *RouteError) string {
-	text := "; " + lead + " nothing"
-	if len(e.Known) > 0 {
-		text = "; " + lead + " " + quoteList(e.Known)
+// alternatives lists the existing names and those that look like the intended one, unless that is "".
+func alternatives(lead, intended string, known []string) string {
+	if len(known) == 0 {
+		return "; " + lead + " nothing"
 	}
-	if len(e.Nearest) > 0 {
-		text += "; did you mean " + quoteList(e.Nearest) + "?"
+	text := "; " + lead + " " + quoteList(known)
+	if near := suggest.Nearest(intended, known, 3); intended != "" && len(near) > 0 {
+		text += "; did you mean " + quoteList(near) + "?"
 	}
 	return text
 }

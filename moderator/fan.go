@@ -222,7 +222,7 @@ func inputsFor(s State, at place, field string, inputs map[string]any, stack []a
 	}
 	value, err := s.rendered(inputs, stack)
 	if err != nil {
-		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: field + ".vars", Err: err}
+		return nil, templateError(at, field+".vars", "", err)
 	}
 	return value.(map[string]any), nil
 }

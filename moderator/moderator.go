@@ -106,9 +106,9 @@ type Decision struct {
 	Failed bool   // for End: the thread failed
 }
 
-// Next decides what happens next. It returns a *[RouteError] if the graph has no next step, a
-// *[ConditionError] if a condition fails and a *[TemplateError] if a template can't be rendered; the thread's
-// state doesn't change then. Canceling ctx stops the evaluation of a condition.
+// Next decides what happens next. It returns a *[RouteError] if the graph has no next step, and an *[EvalError] if
+// a condition fails or a template can't be rendered; the thread's state doesn't change then. Canceling ctx stops
+// the evaluation of a condition.
 func Next(ctx context.Context, s State) (Decision, error) {
 	if reason, ok := asksToSuspend(s.Last); ok {
 		return Decision{Kind: Suspend, Role: s.Last.Role, Prompt: reason, Cause: ByOutput, Status: protocol.SuspendNode}, nil
@@ -244,8 +244,7 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 		d.Kind, d.Role, d.Failed = End, "", edge.Role == protocol.FailNode
 	case edge.Role == protocol.SuspendNode:
 		if at.node == protocol.StartNode {
-			return Decision{}, &RouteError{Node: at.node, Status: at.status,
-				Message: "a thread cannot start with " + protocol.SuspendNode}
+			return Decision{}, &RouteError{"a thread cannot start with " + protocol.SuspendNode}
 		}
 		d.Kind, d.Role, d.Cause = Suspend, s.Last.Role, ByTarget
 	case !isRole:
@@ -365,8 +364,7 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 		return d, ErrChildren
 	}
 	if d.Kind != Run {
-		return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: fmt.Sprintf(
-			"%s leads straight to %s, so no role can be resumed", at.node, edge.Role)}
+		return Decision{}, &RouteError{fmt.Sprintf("%s leads straight to %s, so no role can be resumed", at.node, edge.Role)}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)
 	return d, nil
@@ -431,7 +429,7 @@ func promptOf(s State, at place, edge protocol.Edge, output any) (string, error)
 	role := s.Workflow.Roles[edge.Role]
 	description := role.Description
 	if p := role.Player(); strings.TrimSpace(description) == "" && (p == protocol.PlayedByAgent || p == protocol.PlayedByPerson) {
-		return "", &TemplateError{Node: at.node, Edge: at.key, Field: "prompt", Err: ErrNoPrompt}
+		return "", templateError(at, "prompt", "", ErrNoPrompt)
 	}
 	return description, nil
 }
@@ -456,9 +454,7 @@ const (
 // renderOver renders a template over values. An empty result is an error: an agent with an empty prompt or
 // directory would fail far from the cause.
 func renderOver(s State, at place, field, template string, stack []any, to reader) (string, error) {
-	fail := func(err error) error {
-		return &TemplateError{Node: at.node, Edge: at.key, Field: field, Template: template, Err: err}
-	}
+	fail := func(err error) error { return templateError(at, field, template, err) }
 	t, err := mustache.Parse(template)
 	if err != nil {
 		return "", fail(err)
@@ -519,7 +515,7 @@ func view(start protocol.Start, status string, output any) []any {
 	return []any{globals, object}
 }
 
-// Errors of a [TemplateError], in addition to those of package mustache.
+// Causes of an [EvalError], in addition to those of package mustache.
 var (
 	ErrEmpty    = errors.New("renders to nothing")
 	ErrNoPrompt = errors.New("is missing, and the role has no description")

@@ -80,7 +80,7 @@ func codeOf(err error) protocol.Code {
 		return protocol.CodeRedacted
 	case IsDamage(err):
 		return protocol.CodeCorrupt
-	case is[*moderator.RouteError](err), is[*moderator.TemplateError](err), is[*moderator.ConditionError](err):
+	case is[*moderator.RouteError](err), is[*moderator.EvalError](err):
 		return protocol.CodeInvalid
 	case is[*heads.ConflictError](err):
 		return protocol.CodeLocked
