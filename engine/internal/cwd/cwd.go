@@ -33,27 +33,37 @@ type Rules struct {
 	User    string   // the user's home directory; "" if unknown
 }
 
-// OutsideError means that a step is not allowed to work at a location.
-type OutsideError struct {
-	Dir    string // the location, with symbolic links resolved
-	Thread string // the thread's directory
-	// Never means that no config can allow it, because it is or contains the user's home directory.
-	Never bool
+// RefusedError means that a step is not allowed to work in a directory.
+type RefusedError struct {
+	Kind Kind
+	Dir  string // the directory, with symbolic links resolved
+	text string
 }
 
-func (e *OutsideError) Error() string {
-	if e.Never {
-		return fmt.Sprintf("%s is or contains your home directory, and the thread was started in %s", e.Dir, e.Thread)
+// Kind is the kind of a refusal.
+type Kind int
+
+// Kinds of refusals. The config can allow a directory, except for [Home].
+const (
+	Outside Kind = iota // it is outside the thread's directory
+	Home                // it is or contains the user's home directory
+	// Special is a directory that is not for work, or one in it: files that an agent writes there would be
+	// executed or obeyed by git, uwf or other programs.
+	Special
+	// Moved means that the path of the thread's directory resolves to another directory than when the thread was
+	// started, because a part of it is a symbolic link now.
+	Moved
+)
+
+// Error returns the directory and why it is refused.
+func (e *RefusedError) Error() string { return e.text }
+
+func refused(kind Kind, dir, format string, args ...string) error {
+	shown := make([]any, len(args))
+	for i, path := range args {
+		shown[i] = Shown(path)
 	}
-	return fmt.Sprintf("%s is outside the thread's directory %s", e.Dir, e.Thread)
-}
-
-// MovedError means that the path of a thread's directory resolves to another directory than when the thread
-// was started, because a part of it is a symbolic link now.
-type MovedError struct{ Thread, Dir string }
-
-func (e *MovedError) Error() string {
-	return fmt.Sprintf("the thread's directory %s is now a symbolic link to %s", e.Thread, e.Dir)
+	return &RefusedError{kind, dir, fmt.Sprintf(format, shown...)}
 }
 
 // Real returns the path of a directory with symbolic links resolved. Errors are errors of the file system and
@@ -83,7 +93,7 @@ func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
 // and its parents, unless the thread was started there. Directories with settings, programs or keys are
 // allowed only if the config lists them; this includes the thread's directory itself.
 //
-// Errors are *[OutsideError], *[SpecialError], *[MovedError], and those of [Real].
+// Errors are *[RefusedError] and those of [Real].
 func (r Rules) Resolve(location string) (string, error) {
 	if !filepath.IsAbs(r.Thread) { // from another system or forged; it would be relative to uwf's working directory
 		return "", fmt.Errorf("the thread's directory %q is not an absolute path", r.Thread)
@@ -93,7 +103,7 @@ func (r Rules) Resolve(location string) (string, error) {
 		return "", err
 	}
 	if thread != filepath.Clean(r.Thread) && !r.allowed(thread) {
-		return "", &MovedError{r.Thread, thread}
+		return "", refused(Moved, thread, "%s: the thread started there, but it is now a symbolic link to %s", r.Thread, thread)
 	}
 	if !filepath.IsAbs(location) {
 		location = filepath.Join(thread, location)
@@ -103,27 +113,17 @@ func (r Rules) Resolve(location string) (string, error) {
 	case err != nil:
 		return "", err
 	case dir != thread && r.holdsUser(dir):
-		return "", &OutsideError{Dir: dir, Thread: thread, Never: true}
+		return "", refused(Home, dir, "%s: that is or contains your home directory, and the thread was started in %s", dir,
+			thread)
 	case r.allowed(dir), dir != thread && linked(thread, dir):
 		return dir, nil
 	case !below(thread, dir):
-		return "", &OutsideError{Dir: dir, Thread: thread}
+		return "", refused(Outside, dir, "%s: it is outside the thread's directory %s", dir, thread)
 	}
 	if at := r.special(thread, dir); at != "" {
-		return "", &SpecialError{Dir: dir, At: at}
+		return "", refused(Special, dir, "%s: %s has settings, programs or keys", dir, at)
 	}
 	return dir, nil
-}
-
-// SpecialError means that a location, or the thread's directory, is in a directory that is not for work:
-// files that an agent writes there would be executed or obeyed by git, uwf or other programs.
-type SpecialError struct {
-	Dir string // the location, with symbolic links resolved
-	At  string // the special directory at or above it
-}
-
-func (e *SpecialError) Error() string {
-	return fmt.Sprintf("%s is off limits: %s has settings, programs or keys", e.Dir, e.At)
 }
 
 // special returns the directory at or above dir in which no step works, or "". Special are a repository's git
@@ -291,36 +291,23 @@ func (c Chooser) rules(ctx context.Context, started string) (Rules, []string, er
 // directory, with the facts for a hint. It includes the target of a symbolic link only if the thread may not
 // use it.
 func (c Chooser) explain(role, dir string, listed []string, err error) error {
-	var (
-		outside *OutsideError
-		moved   *MovedError
-		file    *NoDirError
-		special *SpecialError
-	)
 	who := "a thread"
 	if role != "" {
 		who = fmt.Sprintf("role %q", role)
 	}
-	fail := func(code protocol.Code, format string, args ...any) *protocol.Error {
-		return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
+	fail := func(why any) *protocol.Error {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("%s cannot work in %v", who, why), Err: err}
 	}
+	no := new(RefusedError)
 	switch {
-	case errors.As(err, &outside) && outside.Never:
-		return fail(protocol.CodeFailed, "%s cannot work in %s: that is or contains your home directory, and the "+
-			"thread was started in %s", who, Shown(outside.Dir), Shown(outside.Thread)).Because("home-directory", "dir", outside.Dir)
-	case errors.As(err, &outside):
-		return c.allow(fail(protocol.CodeFailed, "%s cannot work in %s: it is outside the thread's directory %s", who,
-			Shown(outside.Dir), Shown(outside.Thread)), listed, outside.Dir)
-	case errors.As(err, &special):
-		return c.allow(fail(protocol.CodeFailed, "%s cannot work in %s: %s has settings, programs or keys", who,
-			Shown(special.Dir), Shown(special.At)), listed, special.Dir)
-	case errors.As(err, &moved):
-		return c.allow(fail(protocol.CodeFailed, "%s cannot work in %s: the thread started there, but it is now a "+
-			"symbolic link to %s", who, Shown(moved.Thread), Shown(moved.Dir)), listed, moved.Dir)
-	case errors.As(err, &file):
-		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, Shown(dir))
+	case errors.As(err, &no) && no.Kind == Home:
+		return fail(no).Because("home-directory", "dir", no.Dir)
+	case errors.As(err, &no):
+		return c.allow(fail(no), listed, no.Dir)
+	case errors.As(err, new(*NoDirError)):
+		return fail(Shown(dir) + ": it is not a directory")
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(protocol.CodeFailed, "%s cannot work in %s: no such directory", who, Shown(dir))
+		return fail(Shown(dir) + ": no such directory")
 	}
 	return fault.Of(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }

@@ -71,9 +71,19 @@ func (w world) leads(r cwd.Rules, location, want string) {
 func (w world) refused(r cwd.Rules, location string, never bool) {
 	w.t.Helper()
 	_, err := r.Resolve(location)
-	var outside *cwd.OutsideError
-	require.ErrorAs(w.t, err, &outside, location)
-	assert.Equal(w.t, never, outside.Never, "%s: %v", location, err)
+	kind := cwd.Outside
+	if never {
+		kind = cwd.Home
+	}
+	requireRefused(w.t, err, kind)
+}
+
+func requireRefused(t *testing.T, err error, kind cwd.Kind) *cwd.RefusedError {
+	t.Helper()
+	var no *cwd.RefusedError
+	require.ErrorAs(t, err, &no)
+	require.Equal(t, kind, no.Kind, "%v", err)
+	return no
 }
 
 func TestInsideAndOutside(t *testing.T) {
@@ -165,11 +175,9 @@ func TestMovedThread(t *testing.T) {
 	r := w.rules("home/repo/pkg")
 	require.NoError(t, os.RemoveAll(w.at("home/repo/pkg")))
 	w.link(w.at("home"), "home/repo/pkg")
-	var moved *cwd.MovedError
 	for _, location := range []string{"", "repo2", w.at("home/repo2")} {
 		_, err := r.Resolve(location)
-		require.ErrorAs(t, err, &moved, location)
-		assert.Equal(t, w.at("home"), moved.Dir)
+		require.Equal(t, w.at("home"), requireRefused(t, err, cwd.Moved).Dir)
 	}
 	r = w.rules("elsewhere/below", "home")
 	require.NoError(t, os.Rename(w.at("elsewhere"), w.at("home/elsewhere")))
@@ -177,7 +185,7 @@ func TestMovedThread(t *testing.T) {
 	w.leads(r, "", "home/elsewhere/below")
 	r.Allowed = nil
 	_, err := r.Resolve("")
-	require.ErrorAs(t, err, &moved)
+	requireRefused(t, err, cwd.Moved)
 }
 
 // An imported thread may contain anything.
@@ -284,8 +292,7 @@ func TestSpecialPlacesAreNoWorkplace(t *testing.T) {
 	repo := cwd.Rules{Thread: filepath.Join(home, "repo"), User: home}
 	for _, location := range []string{".git/hooks", "lk", ".git", ".GIT", "svc/.workflow", ".workflows", ".uwf", "bare", "bare/hooks", "a/.ssh"} {
 		_, err := repo.Resolve(location)
-		var special *cwd.SpecialError
-		require.ErrorAs(t, err, &special, location)
+		requireRefused(t, err, cwd.Special)
 	}
 	for _, location := range []string{".worktrees/x", "src/.hidden", "svc"} {
 		_, err := repo.Resolve(location)
@@ -315,9 +322,8 @@ func TestSpecialPlacesStartNoThread(t *testing.T) {
 	for _, thread := range []string{
 		"home/repo/.git", "home/repo/.git/hooks", "home/.ssh", "home/.config", "home/.config/fish", "home/.aws", "home/.tool", "home/.tool/trees", "bare.git", "bare.git/refs", "elsewhere/.ssh/sub",
 	} {
-		var special *cwd.SpecialError
 		_, err := w.rules(thread).Resolve("")
-		require.ErrorAs(t, err, &special, thread)
+		requireRefused(t, err, cwd.Special)
 		w.leads(w.rules(thread, thread), "", thread)
 	}
 	for _, thread := range []string{"home/.tool/trees/x", "home/.tool/trees/x/src", "bare.git/main", "bare.git/main/src"} {

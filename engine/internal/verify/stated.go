@@ -88,9 +88,9 @@ func (a Asked) madeElsewhere(s protocol.Step) string {
 		return ""
 	}
 	is, err := a.Place(s.Role, s.Cwd)
-	var outside *cwd.OutsideError
+	no := new(cwd.RefusedError)
 	switch {
-	case errors.As(err, &outside):
+	case errors.As(err, &no) && (no.Kind == cwd.Outside || no.Kind == cwd.Home):
 		return fmt.Sprintf("has a directory where it must not work: %v", err)
 	case want == "", err == nil && is == want: // another path to the same directory
 		return ""
