@@ -190,11 +190,13 @@ func (s *steps) of(ctx context.Context, req *agentkit.Request) (*runner, error) 
 }
 
 // split splits an agent's command line into the configured arguments before and after "--" and those that the
-// engine appends: thread and role, by position or by flag.
+// engine appends, which begin with the last thread and role, or --thread.
 func split(args []string) (before, behind, engines []string) {
 	at := len(args)
-	for i := len(args) - 1; i >= 0; i-- {
-		if isEngines(args[i:]) {
+	for i, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		positional := threadid.Valid(arg) && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
+		if positional || name == protocol.FlagThread {
 			at = i
 		}
 	}
@@ -224,36 +226,6 @@ func (s *steps) parse(args []string) (engines []string, err error) {
 	}
 	s.extra = append(before, behind...)
 	return engines, nil
-}
-
-// isEngines reports whether arguments are exactly what the engine appends.
-func isEngines(args []string) bool {
-	if len(args) >= 2 && threadid.Valid(args[0]) && !strings.HasPrefix(args[1], "-") {
-		args = args[2:]
-	} else if len(args) > 0 && name(args[0]) != protocol.FlagThread {
-		return false
-	}
-	for len(args) > 0 {
-		if !slices.Contains([]string{
-			protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt, protocol.FlagPromptRef, protocol.FlagFormat,
-		}, name(args[0])) {
-			return false
-		}
-		if strings.Contains(args[0], "=") {
-			args = args[1:]
-			continue
-		}
-		if len(args) < 2 {
-			return false
-		}
-		args = args[2:]
-	}
-	return true
-}
-
-func name(flag string) string {
-	name, _, _ := strings.Cut(flag, "=")
-	return name
 }
 
 // usage returns the --help text for an adapter.

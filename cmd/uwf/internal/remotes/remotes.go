@@ -57,87 +57,65 @@ func (a Commands) add(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	r.Address = at.Text
-	book, err := a.Book()
-	if err != nil {
-		return err
-	}
-	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
+	err = a.change(ctx, "", func(all []remotes.Known, _ int) ([]remotes.Known, remotes.Known, error) {
 		if i := indexOf(all, r.Name); i >= 0 {
-			return nil, cmdline.UsageError(fmt.Sprintf("remote %s already exists: %s", r.Name, all[i].Address), "uwf remote remove "+r.Name)
+			return nil, r, cmdline.UsageError(fmt.Sprintf("remote %s already exists: %s", r.Name, all[i].Address), "uwf remote remove "+r.Name)
 		}
-		return append(all, r), nil
+		return append(all, r), r, nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		a.Hint("uwf push @ %s", r.Name)
 	}
-	a.Hint("uwf push @ %s", r.Name)
-	return a.print(r)
+	return err
 }
 
 func indexOf(all []remotes.Known, name string) int {
 	return slices.IndexFunc(all, func(r remotes.Known) bool { return r.Name == name })
 }
 
-func (a Commands) print(r remotes.Known) error {
+// change changes the list of remotes, given the index of a named one, and prints the one that change returns.
+func (a Commands) change(
+	ctx context.Context, name string, change func(all []remotes.Known, i int) ([]remotes.Known, remotes.Known, error),
+) error {
+	var r remotes.Known
+	book, err := a.Book()
+	if err != nil {
+		return err
+	}
+	err = book.Change(ctx, func(all []remotes.Known) (_ []remotes.Known, err error) {
+		i := indexOf(all, name)
+		if i < 0 && name != "" {
+			_, err := book.Find(name)
+			return nil, cmp.Or(err, error(cmdline.NotFound(fmt.Sprintf("no remote named %q", name), "uwf remote list")))
+		}
+		all, r, err = change(all, i)
+		return all, err
+	})
+	if err != nil {
+		return err
+	}
 	return a.Printf(r, "%s  %s\n", r.Name, plaintext.Line(r.Address))
 }
 
-// changed returns the index of a remote in the list.
-func changed(book remotes.Book, all []remotes.Known, name string) (int, error) {
-	i := indexOf(all, name)
-	if i < 0 {
-		_, err := book.Find(name)
-		return i, cmp.Or(err, error(cmdline.NotFound(fmt.Sprintf("no remote named %q", name), "uwf remote list")))
-	}
-	return i, nil
-}
-
 func (a Commands) rename(ctx context.Context, c *ucli.Context) error {
-	var r remotes.Known
-	old, name := c.Args().Get(0), c.Args().Get(1)
+	name := c.Args().Get(1)
 	if err := remotes.CheckName(name); err != nil {
 		return err
 	}
-	book, err := a.Book()
-	if err != nil {
-		return err
-	}
-	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
-		i, err := changed(book, all, old)
-		if err != nil {
-			return nil, err
-		}
+	return a.change(ctx, c.Args().First(), func(all []remotes.Known, i int) ([]remotes.Known, remotes.Known, error) {
 		if indexOf(all, name) >= 0 {
-			return nil, cmdline.UsageError("remote "+name+" already exists", "uwf remote list")
+			return nil, all[i], cmdline.UsageError("remote "+name+" already exists", "uwf remote list")
 		}
 		all[i].Name = name
-		r = all[i]
-		return all, nil
+		return all, all[i], nil
 	})
-	if err != nil {
-		return err
-	}
-	return a.print(r)
 }
 
 func (a Commands) remove(ctx context.Context, c *ucli.Context) error {
-	var r remotes.Known
-	book, err := a.Book()
-	if err != nil {
-		return err
-	}
-	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
-		i, err := changed(book, all, c.Args().First())
-		if err != nil {
-			return nil, err
-		}
-		r = all[i]
-		return slices.Delete(all, i, i+1), nil
+	return a.change(ctx, c.Args().First(), func(all []remotes.Known, i int) ([]remotes.Known, remotes.Known, error) {
+		r := all[i]
+		return slices.Delete(all, i, i+1), r, nil
 	})
-	if err != nil {
-		return err
-	}
-	return a.print(r)
 }
 
 func (a Commands) list(ctx context.Context, c *ucli.Context) error {
