@@ -136,7 +136,11 @@ func (b *Before) Since(o *Before) {
 			if was == nil {
 				was = &dir{}
 			}
+			if slices.Equal(d.Git, was.Git) && slices.Equal(d.Obeyed, was.Obeyed) && slices.Equal(d.Links, was.Links) && d.Bare == was.Bare {
+				continue
+			}
 			c.Git, c.Obeyed, c.Links, c.Bare = was.Git, was.Obeyed, was.Links, was.Bare
+			c.Noted = 0 // no longer what is there: the end reads it again
 			b.Dirs[at] = &c
 		}
 	}
@@ -547,20 +551,23 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 		}
 	}
 	restored := e.held != nil && own
-	for _, entry := range armed() {
+	for _, entry := range slices.Sorted(maps.Keys(now.Armed)) {
 		full := join(name, entry)
 		// What another command made while this one began is settled as that left it: it must have existed before both.
 		settled := was.Armed[entry] != "" && slices.Contains(e.settled, filepath.Join(at, entry))
 		safe := settled || restored && (entry == "config" || entry == "hooks") ||
 			own && entry == "hooks" && now.Mounted[entry].same(was.Mounted[entry])
-		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || safe || e.allowed(filepath.Join(at, entry)) {
+		if now.Armed[entry] == was.Armed[entry] || safe || e.allowed(filepath.Join(at, entry)) {
 			continue
 		}
 		if text, err := safeopen.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
-			path.Base(path.Dir(name)) == "worktrees" && string(bytes.TrimSpace(text)) == "../.." {
-			continue // as git writes it
+			path.Base(path.Dir(name)) == "worktrees" && (len(text) == 0 || string(bytes.TrimSpace(text)) == "../..") {
+			continue // as git writes it, or is about to
 		}
 		e.aside(s, full, &e.changes.Disarmed)
+		if entry == "commondir" && path.Base(path.Dir(name)) == "worktrees" { // without it, the work tree has no repository
+			e.errs = append(e.errs, Replace(s.root, full, []byte("../..\n"), 0o644))
+		}
 	}
 	for entry, st := range was.Mounted {
 		now := now.Mounted[entry]

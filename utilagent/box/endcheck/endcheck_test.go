@@ -116,6 +116,10 @@ func TestDisarmed(t *testing.T) {
 		{"a separate one", `git init -q --separate-git-dir "$PWD/store" tree`, Changes{Disarmed: []string{"store/config"}}},
 		{"a repository within another's", `git init -q e; mkdir -p t .git/hidden; mv e/.git .git/hidden/x; echo gitdir: ../.git/hidden/x > t/.git`, Changes{Disarmed: []string{".git/hidden/x/config"}}},
 		{"a repository within an inner one's", `git init -q e; mkdir -p t; mv e/.git inner/.git/x; echo gitdir: ../inner/.git/x > t/.git`, Changes{Disarmed: []string{"inner/.git/x/config"}}},
+		{"repositories in git directories", `for x in .git/.git .git/x/.git .git/logs/.git inner/.git/y; do mkdir -p "$(dirname $x)"; git init -q e; mv e/.git $x; done`,
+			Changes{Disarmed: []string{".git/.git/config", ".git/logs/.git/config", ".git/x/.git/config", "inner/.git/y/config"}}},
+		{"pointers in git directories", `git init -q "$HOME-e"; mkdir .git/x; echo "gitdir: $HOME-e/.git" > .git/.git; ln -s "$HOME-e/.git" .git/x/.git`, Changes{Disarmed: []string{".git/.git", ".git/x/.git"}}},
+		{"a work tree in a git directory", `git worktree add -q .git/tree`, Changes{}},
 		{"a repository elsewhere", `mkdir t; git init -q "$HOME-e"; echo "gitdir: $HOME-e/.git" > t/.git`, Changes{Disarmed: []string{"t/.git"}}},
 		{"outward link", `mkdir t; git init -q "$HOME-e"; ln -s "$HOME-e/.git" t/.git`, Changes{Disarmed: []string{"t/.git"}}},
 		{"inward link", `git init -q e; mkdir t; ln -s ../e/.git t/.git`, Changes{Disarmed: []string{"e/.git/config"}}},
@@ -298,8 +302,10 @@ func TestALinkedWorktree(t *testing.T) {
 	const sparse = `git -C ../r sparse-checkout init --cone; git -C ../r config extensions.worktreeConfig true; git -C ../r worktree add -q ../sparse; `
 	require.Empty(t, check(t, o, sparse+`git -C ../sparse sparse-checkout set x; git init -q ../m; mkdir -p ../r/.git/worktrees/sparse/modules; mv ../m/.git ../r/.git/worktrees/sparse/modules/m`, filepath.Join(common, "config")).String())
 	require.FileExists(t, filepath.Join(common, "worktrees/sparse/modules/m/config"))
-	require.Empty(t, check(t, o, `mkdir ../r/.git/worktrees/later; cd ../r/.git/worktrees/later; echo x > HEAD; echo ../.. > commondir; git config -f config.worktree core.fsmonitor id`).String())
-	require.Equal(t, []string{filepath.Join(common, "worktrees/later/config.worktree")}, check(t, o, "mkdir t; echo gitdir: "+common+"/worktrees/later > t/.git").Disarmed, "it is in use only now")
+	later := filepath.Join(common, "worktrees/later")
+	c = check(t, o, `git -C ../r worktree add -q ../later; cd ../r/.git/worktrees/later; echo /x > commondir; git config -f config.worktree core.fsmonitor id`)
+	require.Equal(t, []string{filepath.Join(later, "commondir"), filepath.Join(later, "config.worktree")}, c.Disarmed)
+	require.Equal(t, "first\n", shell(t, filepath.Join(base, "later"), "git log --format=%s"), "it works again")
 	c = check(t, o, `git init -q evil; echo "gitdir: evil/.git" > .git`)
 	require.Equal(t, []string{"evil/.git/config"}, c.Disarmed)
 }
@@ -339,6 +345,27 @@ func TestTheIndex(t *testing.T) {
 	third, err := Begin(o)
 	require.NoError(t, err)
 	require.Equal(t, first.Found(), third.Found())
+}
+
+// What a command made before another one began is new for both, and what the second one restored is as well.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	o := newRepository(t)
+	future := time.Now().Add(time.Hour)
+	o.Now = func() time.Time { return future } // all changes are old enough
+	first, err := Begin(o)
+	require.NoError(t, err)
+	shell(t, o.Workspace, "git init -q n; git -C n config core.fsmonitor id")
+	second, err := Begin(o)
+	require.NoError(t, err)
+	second.Since(first)
+	settings := filepath.Join(o.Workspace, "n/.git/config")
+	for _, b := range []*Before{first, second} {
+		c, err := b.End(nil, settings)
+		require.NoError(t, err)
+		require.Equal(t, []string{"n/.git/config"}, c.Disarmed)
+		shell(t, o.Workspace, "mv n/.git/config.uwf-new n/.git/config")
+	}
 }
 
 // A directory changed within a tick of being noted is read again.

@@ -370,7 +370,9 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 				continue
 			}
 			if filepath.Base(at) == "worktrees" && l.opens && before[full] == nil && !slices.Contains(pointers, full) {
-				continue // belongs to an outside work tree that another process just created
+				// Another process just created it for a work tree elsewhere. Its submodules are not the command's.
+				found[full] = l.repository(s, join(name, entry), nil)
+				continue
 			}
 			if _, err := stampOf(s.top, join(name, entry)+"/HEAD"); err == nil {
 				add(full)
@@ -395,6 +397,18 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 			l.unclose(s, name)
 		}
 		found[at] = l.repository(s, name, before[at])
+		for _, entry := range append(l.entries(s, name), ".") { // git looks for a repository there, too
+			if st, err := stampOf(s.top, join(name, entry)); err != nil || !st.Dir {
+				continue
+			}
+			for _, inside := range []string{entry, path.Join(entry, ".git")} {
+				if id := l.leadsOut(s, join(name, inside)); id != "" {
+					found[at].Armed[inside] = id
+				} else if l.accepted(s, join(name, inside)) {
+					add(filepath.Join(at, filepath.FromSlash(inside)))
+				}
+			}
+		}
 		for _, entry := range []string{"modules", "worktrees"} {
 			inner(filepath.Join(at, entry))
 		}
@@ -420,6 +434,25 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 		}
 	}
 	return found
+}
+
+// accepted reports whether git accepts a directory as a repository.
+func (l *look) accepted(s *space, name string) bool {
+	has := func(entry string) bool { return there(s, join(name, entry)) }
+	return there(s, name) && shape{has("HEAD"), has("objects"), has("refs"), has("commondir")}.isGit()
+}
+
+// leadsOut returns the fingerprint of a .git file or link that points to an unchecked place, or "".
+func (l *look) leadsOut(s *space, name string) string {
+	st, err := stampOf(s.top, name)
+	if err != nil || st.Dir {
+		return ""
+	}
+	to, _ := leads(filepath.Join(s.dir, filepath.FromSlash(name)))
+	if in, _ := l.space(to); in != nil || to == "" {
+		return ""
+	}
+	return fmt.Sprint(st)
 }
 
 // unclose restores the permissions of a git directory that a command closed.
