@@ -1,3 +1,8 @@
+// It needs no limit of processors, for which the runtime would read files of the cgroup at each start.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command uwf-box sandboxes a program that uwf starts.
 package main
 

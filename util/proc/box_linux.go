@@ -10,9 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,93 +36,205 @@ func boxCapabilities() []uintptr {
 	}
 }
 
-// start starts the child and waits until it has started its program, or returns an error.
-func (b *Box) start(c Command) (*Child, error) {
-	text, told, err := os.Pipe()
+// boxKind holds what a uwf-box must be started with.
+type boxKind struct {
+	path    string
+	network bool
+	owner   Owner // zero: none
+	tied    bool  // see [Command.WithParent]
+}
+
+// Ahead is a uwf-box that starts before its plan is known, because a plan takes about as long as that.
+type Ahead struct {
+	kind  boxKind
+	start func() (*waiting, error) // waits until it has started
+}
+
+// StartAhead starts a uwf-box for a later [Box.Ahead]. It exits with this process.
+func StartAhead(path string, b Box, withParent bool) *Ahead {
+	a := &Ahead{kind: b.kind(Command{Path: path, WithParent: withParent})}
+	a.start = sync.OnceValues(a.kind.start)
+	go func() { _, _ = a.start() }() // whoever takes it starts another one instead
+	return a
+}
+
+// take returns the child unless it is of another kind, or did not start.
+func (a *Ahead) take(kind boxKind) *waiting {
+	if a == nil {
+		return nil
+	}
+	if a.kind != kind {
+		a.Discard()
+		return nil
+	}
+	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
+		return w
+	}
+	return nil
+}
+
+// Discard ends the child if no command has taken it. a may be nil.
+func (a *Ahead) Discard() {
+	if a == nil {
+		return
+	}
+	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
+		w.discard()
+	}
+}
+
+// waiting is a uwf-box that waits for its plan.
+type waiting struct {
+	child  *Child
+	socket *os.File
+	lines  *bufio.Reader
+	taken  atomic.Bool
+}
+
+func (b *Box) kind(c Command) boxKind {
+	kind := boxKind{path: c.Path, network: b.Network, tied: c.WithParent}
+	if b.Owner != nil {
+		kind.owner = *b.Owner
+	}
+	return kind
+}
+
+// start starts a child that waits for its plan.
+func (k boxKind) start() (*waiting, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+		return nil, os.NewSyscallError("socketpair", err)
 	}
-	defer told.Close()
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), text.Close())
-	}
-	given := []*os.File{text, write}
-	if b.Status != nil {
-		given = append(given, b.Status)
-	}
-	var listener *listenerSocket
-	if b.Listener != nil {
-		if listener, err = newListenerSocket(); err != nil {
-			return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), text.Close(), read.Close(), write.Close())
-		}
-		defer listener.close()
-		given = append(given, listener.theirs)
-	}
-	c.Inherit = append(given, c.Inherit...)
-	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path}, Dir: "/", Env: []string{}}
-	setStreams(cmd, c)
-	boxReport := &report{read, bufio.NewReader(read)}
-	child := &Child{cmd: cmd, release: func() {}, ended: boxReport.ended}
-	c.namespaces, c.Session = b.attributes, true // it has no terminal
-	if c.WithParent {
-		child.group, child.release, err = startTied(cmd, c)
+	_ = unix.SetNonblock(fds[0], true) // without deadlines otherwise
+	w := &waiting{socket: os.NewFile(uintptr(fds[0]), "socket")}
+	w.lines = bufio.NewReader(w.socket)
+	theirs := os.NewFile(uintptr(fds[1]), "socket")
+	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{}}
+	w.child = &Child{cmd: cmd, session: true, release: func() {}}
+	w.child.ended = func() (Status, bool) { return w.ended(boxPatience) }
+	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
+	if k.tied {
+		w.child.group, w.child.release, err = startTied(cmd, c)
 	} else {
-		child.group, err = startInGroup(cmd, c)
+		w.child.group, err = startInGroup(cmd, c)
 	}
-	_ = errors.Join(write.Close(), text.Close())
+	_ = theirs.Close()
+	if err != nil {
+		_ = w.socket.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// discard ends a child whose program has not started. It returns how the child ended.
+func (w *waiting) discard() (syscall.WaitStatus, error) {
+	err := w.child.group.kill()
+	_ = w.child.cmd.Wait()
+	w.child.release()
+	_ = w.socket.Close()
+	status, _ := w.child.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return status, err
+}
+
+// start starts the child's program, or returns an error.
+func (b *Box) start(c Command) (*Child, error) {
+	kind := b.kind(c)
+	w := b.Ahead.take(kind)
+	ahead, err := w != nil, error(nil)
+	if !ahead {
+		w, err = kind.start()
+	}
 	// Not beside the start: until the child's program starts, each page that is written is copied.
 	content, unplanned := b.Plan()
 	if err != nil {
-		_ = read.Close()
 		return nil, &BoxError{Stage: "namespaces", Err: err}
 	}
+	var first plan.Report
 	if unplanned == nil {
-		late := time.AfterFunc(boxPatience, func() { _ = told.Close() })
-		_, _ = told.Write(content) // the child reports what is wrong if it cannot read it
-		late.Stop()
-	}
-	_ = told.Close()
-	first, err := boxReport.next(boxPatience)
-	if err == nil && first.Started != "" && listener != nil {
-		if err = listener.receive(b.Listener); err != nil {
-			first.Stage, first.Error = "network", err.Error()
+		if err = w.send(content, b.Status, c); err == nil {
+			first, err = w.started(b.Listener)
 		}
 	}
 	if err == nil && first.Started != "" {
-		return child, nil
+		w.child.keepMounts()
+		if b.Soon {
+			w.child.soon = func() (Status, bool) { return w.ended(0) }
+		}
+		return w.child, nil
 	}
-	err = errors.Join(child.group.kill(), err)
-	_ = cmd.Wait()
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && first.Stage == "" {
-		err = errors.Join(ErrBoxKilled, err)
-	}
-	child.release()
-	_ = read.Close()
-	switch {
+	status, killed := w.discard()
+	switch err = errors.Join(killed, err); {
 	case unplanned != nil:
 		return nil, unplanned
 	case first.Stage == plan.StageStart:
 		return nil, fmt.Errorf("%w", refusal{first.Error, syscall.Errno(first.Errno)})
-	case first.Stage == "":
-		return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
+	case first.Stage != "":
+		return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
+	case ahead: // it was killed while it waited
+		b.Ahead = nil
+		return b.start(c)
+	case status.Signaled():
+		err = errors.Join(ErrBoxKilled, err)
 	}
-	return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
+	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
+}
+
+// send sends the plan with the files of a command.
+func (w *waiting) send(content []byte, status *os.File, c Command) error {
+	h, files := plan.Header{Size: uint32(len(content))}, []*os.File(nil)
+	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr, status} {
+		if h.Given[i] = f != nil; f != nil {
+			files = append(files, f)
+		}
+	}
+	files = append(files, c.Inherit...)
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	raw, err := w.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	unsent := raw.Control(func(fd uintptr) {
+		err = os.NewSyscallError("sendmsg", unix.Sendmsg(int(fd), h.Encode(), unix.UnixRights(fds...), nil, 0))
+	})
+	runtime.KeepAlive(files)
+	if err = errors.Join(unsent, err); err != nil {
+		return err
+	}
+	late := time.AfterFunc(boxPatience, func() { _ = w.socket.SetWriteDeadline(time.Unix(1, 0)) })
+	defer late.Stop()
+	_, _ = w.socket.Write(content) // the child reports what is wrong if it cannot read it
+	return nil
+}
+
+// keepMounts keeps the child's mounts until after its end, which would wait until they are unmounted.
+func (c *Child) keepMounts() {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/mnt", c.Pid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	release := c.release
+	c.release = func() {
+		release()
+		_ = unix.Close(fd)
+	}
 }
 
 // attributes requests the namespaces, in which the user keeps its id.
-func (b *Box) attributes(a *syscall.SysProcAttr) {
+func (k boxKind) attributes(a *syscall.SysProcAttr) {
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
-	if b.Network {
+	if k.network {
 		a.Cloneflags |= unix.CLONE_NEWNET
 	}
 	uid, gid := os.Geteuid(), os.Getegid()
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	if o := b.Owner; o != nil && o.UID != uid {
+	if o := k.owner; o != (Owner{}) && o.UID != uid {
 		a.UidMappings = append(a.UidMappings, syscall.SysProcIDMap{ContainerID: o.UID, HostID: o.UID, Size: 1})
 	}
-	if o := b.Owner; o != nil && o.GID != gid {
+	if o := k.owner; o != (Owner{}) && o.GID != gid {
 		a.GidMappings = append(a.GidMappings, syscall.SysProcIDMap{ContainerID: o.GID, HostID: o.GID, Size: 1})
 		a.GidMappingsEnableSetgroups = true
 	}
@@ -129,62 +244,70 @@ func (b *Box) attributes(a *syscall.SysProcAttr) {
 	}
 }
 
-// report reads the child's reports about its program.
-type report struct {
-	pipe  *os.File
-	lines *bufio.Reader
-}
-
-func (r *report) next(patience time.Duration) (line plan.Report, err error) {
-	late := time.AfterFunc(patience, func() { _ = r.pipe.SetReadDeadline(time.Unix(1, 0)) })
-	defer late.Stop()
-	text, err := r.lines.ReadBytes('\n')
+// report reads a report of the child about its program. A patience of 0 is endless.
+func (w *waiting) report(patience time.Duration) (line plan.Report, err error) {
+	if patience > 0 {
+		late := time.AfterFunc(patience, func() { _ = w.socket.SetReadDeadline(time.Unix(1, 0)) })
+		defer late.Stop()
+	}
+	text, err := w.lines.ReadBytes('\n')
 	if err != nil {
 		return line, err
 	}
 	return line, json.Unmarshal(text, &line)
 }
 
+// started reads the first report, and passes the listener that comes with it to a function, which may be nil.
+func (w *waiting) started(listener func(*os.File)) (line plan.Report, err error) {
+	if listener != nil {
+		files := &rights{from: w.socket}
+		w.lines = bufio.NewReader(files)
+		defer func() {
+			w.lines.Reset(w.socket)
+			if err == nil && line.Started != "" && files.got == nil {
+				line, err = plan.Report{Stage: "network", Error: "no listener was sent"}, nil
+			} else if files.got != nil {
+				listener(files.got)
+			}
+		}()
+	}
+	return w.report(boxPatience)
+}
+
 // ended returns the program's exit status; ok is false if the child was killed before it could report one.
-func (r *report) ended() (end Status, ok bool) {
-	defer r.pipe.Close()
-	line, err := r.next(boxPatience)
+func (w *waiting) ended(patience time.Duration) (end Status, ok bool) {
+	defer w.socket.Close()
+	line, err := w.report(patience)
 	if err != nil || line.Ended == nil {
 		return Status{}, false
 	}
 	return Waited(*line.Ended), true
 }
 
-// listenerSocket is a pair of sockets for passing a listener out of a network namespace.
-type listenerSocket struct{ ours, theirs *os.File }
+// rights reads from a socket, and keeps a descriptor that comes with the data.
+type rights struct{ from, got *os.File }
 
-func newListenerSocket() (*listenerSocket, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+// Read implements io.Reader.
+func (r *rights) Read(b []byte) (n int, err error) {
+	raw, err := r.from.SyscallConn()
 	if err != nil {
-		return nil, os.NewSyscallError("socketpair", err)
+		return 0, err
 	}
-	return &listenerSocket{os.NewFile(uintptr(fds[0]), "listener"), os.NewFile(uintptr(fds[1]), "listener")}, nil
-}
-
-func (s *listenerSocket) close() { _ = errors.Join(s.ours.Close(), s.theirs.Close()) }
-
-// receive receives the listener, which was sent before the program was started.
-func (s *listenerSocket) receive(to func(*os.File)) error {
-	rights := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := unix.Recvmsg(int(s.ours.Fd()), make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
-	if err != nil {
-		return os.NewSyscallError("recvmsg", err)
+	oob, read := make([]byte, unix.CmsgSpace(4)), 0
+	waited := raw.Read(func(fd uintptr) bool {
+		n, read, _, _, err = unix.Recvmsg(int(fd), b, oob, unix.MSG_CMSG_CLOEXEC)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if err = errors.Join(waited, err); err == nil && n == 0 {
+		err = io.EOF
 	}
-	messages, err := unix.ParseSocketControlMessage(rights[:n])
-	if err != nil || len(messages) != 1 {
-		return errors.Join(errors.New("no listener was sent"), err)
+	messages, _ := unix.ParseSocketControlMessage(oob[:read]) // none if they are malformed
+	for _, m := range messages {
+		if fds, failed := unix.ParseUnixRights(&m); failed == nil && len(fds) == 1 {
+			r.got = os.NewFile(uintptr(fds[0]), "listener")
+		}
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return errors.Join(errors.New("no listener was sent"), err)
-	}
-	to(os.NewFile(uintptr(fds[0]), "listener"))
-	return nil
+	return n, err
 }
 
 // statusVar is the environment variable with the descriptor on which an init reports its command's exit

@@ -76,6 +76,7 @@ type Child struct {
 	session bool
 	release func()                // stops tying it to this process
 	ended   func() (Status, bool) // status reported by an init; nil if it isn't one
+	soon    func() (Status, bool) // see [Box.Soon]; nil if not set
 	init    bool                  // it must report one unless it could not run the command
 }
 
@@ -142,13 +143,24 @@ type Status struct {
 // [*SignalError] cause), kills it after grace, and returns ctx's cause. If the child exits by itself, Wait
 // immediately kills the rest of its group. It returns [ErrAlive] if processes survive that.
 func (c *Child) Wait(ctx context.Context, grace time.Duration) (Status, error) {
-	defer c.release()
 	defer c.group.close()
-	ended := make(chan error, 1)
-	go func() { ended <- c.cmd.Wait() }()
+	ended := make(chan error, 2)
+	go func() {
+		if c.soon != nil {
+			if status, ok := c.soon(); ok {
+				c.ended = func() (Status, bool) { return status, true }
+				ended <- nil
+			}
+		}
+		ended <- c.cmd.Wait()
+		c.release()
+	}()
 	select {
 	case err := <-ended:
 		status, err := c.status(err)
+		if c.soon != nil && err == nil {
+			return status, nil // nothing else is left
+		}
 		return status, errors.Join(err, c.clear(status))
 	case <-ctx.Done():
 	}
@@ -430,12 +442,15 @@ type stat struct {
 // sets them up as described by its plan and runs another program; all processes started by that are
 // terminated together with the child.
 type Box struct {
-	// Plan returns what the child reads from descriptor 3. It is called in any case, while the child starts. If it
-	// fails, nothing is run, and Start returns its error.
+	// Plan returns the encoded plan. It is called in any case, while the child starts. If it fails, nothing is run, and
+	// Start returns its error.
 	Plan    func() ([]byte, error)
+	Ahead   *Ahead   // a child that was started before; can be nil
 	Network bool     // with a network namespace as well
 	Owner   *Owner   // user whose files it writes, in addition to its own
 	Status  *os.File // the child writes the program's status there, for later processes; can be nil
+	// Soon lets Wait return once all processes of the program have ended, while the child itself ends.
+	Soon bool
 	// Listener receives and owns the listener that uwf-box creates in its network, if the plan has one.
 	Listener func(*os.File)
 	// Else returns the command to start instead if the child's setup fails for the reason why. Nil: none.

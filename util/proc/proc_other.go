@@ -22,6 +22,15 @@ func (b *Box) start(Command) (*Child, error) {
 	return nil, &BoxError{Stage: "namespaces", Err: errors.ErrUnsupported}
 }
 
+// Ahead is a uwf-box that starts before its plan is known, which only Linux supports.
+type Ahead struct{}
+
+// StartAhead starts nothing.
+func StartAhead(string, Box, bool) *Ahead { return nil }
+
+// Discard does nothing.
+func (*Ahead) Discard() {}
+
 // Holders returns nil, because this system doesn't show lock holders.
 func Holders(string) []int { return nil }
 

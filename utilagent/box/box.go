@@ -151,13 +151,14 @@ func (b *builder) hold(path string) {
 // Prepare returns the command that runs c as the request describes; box is the path of uwf-box. The workspace is
 // examined while uwf-box starts. Run.End must be called after the command has exited or failed to start.
 func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error) {
-	if r.holdsHome() {
+	homes := r.homes()
+	if r.holdsAny(homes) {
 		return c, nil, ErrNotHere
 	}
 	b := &builder{mounts: map[string]plan.Mount{}}
 	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
 	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
-	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets
+	b.plan.Nest, b.plan.NoUnixSockets = r.Nest, r.NoUnixSockets
 	b.plan.Keep = confine.CapabilityBits(r.Keep)
 	outlet, err := b.network(r)
 	if err != nil {
@@ -167,7 +168,7 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	if err != nil {
 		return c, nil, err
 	}
-	run.outlet, run.planned = outlet, sync.OnceValue(func() error { return errors.Join(b.build(r, box, run), unlock()) })
+	run.outlet, run.planned = outlet, sync.OnceValue(func() error { return errors.Join(b.build(r, box, homes, run), unlock()) })
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
 	c.Box = &proc.Box{Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
@@ -181,6 +182,12 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 		c.Box.Listener = outlet.serve
 	}
 	return c, run, nil
+}
+
+// StartAhead starts uwf-box for a program before its request is complete; see [proc.Box]. withParent is as in
+// [proc.Command].
+func StartAhead(box, workspace string, network protocol.Network, withParent bool) *proc.Ahead {
+	return proc.StartAhead(box, proc.Box{Network: !network.All(), Owner: owner(workspace)}, withParent)
 }
 
 // Lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.
@@ -200,28 +207,28 @@ func passing(err error, setting func(string) string) bool {
 
 // check returns the reason why namespaces cannot satisfy the request, or nil.
 func (r Request) check(box string) error {
-	if r.holdsHome() {
+	if r.holdsAny(r.homes()) {
 		return ErrNotHere
 	}
 	layers := slices.DeleteFunc(slices.Clone(r.Mounts), func(m plan.Mount) bool { return m.Kind != plan.Overlay })
 	return Probe(box, layers...) // not every file system supports overlays
 }
 
-func (r Request) holdsHome() bool {
-	return r.Workspace == "/" || slices.ContainsFunc(r.homes(), func(home string) bool { return below(r.Workspace, home) })
+func (r Request) holdsAny(homes []string) bool {
+	return r.Workspace == "/" || slices.ContainsFunc(homes, func(home string) bool { return below(r.Workspace, home) })
 }
 
 // build examines the workspace and completes the plan.
-func (b *builder) build(r Request, box string, run *Run) error {
+func (b *builder) build(r Request, box string, homes []string, run *Run) error {
 	found, err := r.examine(run, nil)
 	if err != nil {
 		return err
 	}
 	b.state, b.running = run.dir, run.running
-	for _, home := range r.homes() {
+	for _, home := range homes {
 		b.showHome(home)
 	}
-	for _, path := range slices.Concat(offlimits.Named(b.plan.Env), r.Off.GitFiles(r.Workspace), r.Finds) {
+	for _, path := range slices.Concat(offlimits.Named(b.plan.Env), run.files, r.Finds) {
 		b.find(path)
 	}
 	for _, path := range system() {

@@ -3,6 +3,7 @@ package box_test
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"io"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gocache"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
@@ -40,6 +42,7 @@ type space struct {
 	program                string   // default: the shell
 	more                   []string // of the program's environment
 	request                box.Request
+	change                 func(*proc.Command) // of the command that starts uwf-box; can be nil
 }
 
 func newSpace(t *testing.T) *space {
@@ -95,6 +98,9 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 		Path: cmp.Or(s.program, "/bin/sh"), Args: []string{"-c", script}, Dir: s.work, Env: append(s.env(), s.more...), Stdout: write, Stderr: write,
 	})
 	require.NoError(s, err)
+	if s.change != nil {
+		s.change(&cmd)
+	}
 	child, err := proc.Start(cmd)
 	require.NoError(s, write.Close())
 	if why := (*proc.BoxError)(nil); err != nil {
@@ -111,6 +117,46 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	said, err = run.End(s.Context())
 	require.NoError(s, err)
 	return string(text), status, said
+}
+
+// TestAhead tests a uwf-box that starts before its plan is known, whether the command can use it or not.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	for name, change := range map[string]func(*space, *proc.Command){
+		"taken": func(s *space, c *proc.Command) {
+			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false)
+		},
+		"with another network": func(s *space, c *proc.Command) {
+			c.Box.Ahead = box.StartAhead(exe, s.work, protocol.Network{"none"}, false)
+		},
+		"ended": func(s *space, c *proc.Command) {
+			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false)
+			c.Box.Ahead.Discard()
+		},
+		"which cannot start": func(s *space, c *proc.Command) {
+			c.Box.Ahead = box.StartAhead(filepath.Join(s.home, "missing"), s.work, nil, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			s.change = func(c *proc.Command) {
+				change(s, c)
+				c.Box.Soon = true
+			}
+			left := "9" + rand.Text() // a word in its command line
+			out, status, _ := s.run("env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' " + left + " & echo out; exit 3")
+			require.Equal(t, "out\n", out)
+			require.Equal(t, 3, status.Code)
+			found, err := exec.Command("pgrep", "-f", left).Output()
+			require.Error(t, err, "outlives the command: %s", found)
+			c := box.StartAhead(exe, s.work, nil, false)
+			c.Discard()
+			c.Discard()
+		})
+	}
 }
 
 // TestRun tests what a program sees, can do and leaves behind, with a script per case whose output is

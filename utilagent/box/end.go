@@ -36,8 +36,8 @@ type Run struct {
 	outlet *outlet
 	// planned waits until the program's plan is complete, or failed so that nothing runs.
 	planned func() error
-	// pointed lists the paths in the workspace that git obeys because something points to them.
-	pointed []string
+	files   []string  // to which git's settings point
+	pointed []string  // in the workspace, to which something points that git obeys
 	running []gitCopy // of the runs that had not ended when this one began
 }
 
@@ -95,7 +95,7 @@ func (r *Request) reserve() (run *Run, unlock func() error, err error) {
 
 // examine examines the workspace of a run that is reserved. It calls keep, which may be nil, with what it found.
 func (r Request) examine(run *Run, keep func(endcheck.Found, []*putback.Before) error) (found endcheck.Found, err error) {
-	run.pointed = r.pointed()
+	run.files, run.pointed = r.pointed()
 	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: forGit(r.Environ)}
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
@@ -144,8 +144,8 @@ func (run *Run) save() error {
 		return err
 	}
 	// This must survive a kill, not a power failure, so it is not flushed to disk.
-	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)),
-		durable.Replace(durable.OS(), filepath.Join(run.dir, stateFile), text, 0o600))
+	return errors.Join(os.WriteFile(filepath.Join(run.dir, stateFile), text, 0o600),
+		run.check.Save(filepath.Join(run.dir, checkFile))) // last and at once: without it, the run hasn't begun
 }
 
 // inside protects the files in the workspace that programs obey, and hides its .env files.
@@ -320,7 +320,11 @@ func recoverRun(ctx context.Context, dir string) ([]string, error) {
 
 // load reads what save wrote.
 func (run *Run) load() error {
-	text, err := os.ReadFile(filepath.Join(run.dir, stateFile))
+	var text []byte
+	_, err := os.Lstat(filepath.Join(run.dir, checkFile))
+	if err == nil {
+		text, err = os.ReadFile(filepath.Join(run.dir, stateFile))
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &run.state)
 	}
@@ -357,7 +361,8 @@ func (r Request) place(found endcheck.Found) putback.Place {
 	for _, name := range found.Repositories {
 		place.Repositories = append(place.Repositories, filepath.Join(r.Workspace, filepath.FromSlash(name)))
 	}
-	for _, name := range append(found.Obeyed, r.Off.Pointed(r.Workspace)...) {
+	_, pointed := r.Off.Pointed(r.Workspace)
+	for _, name := range append(found.Obeyed, pointed...) {
 		at := filepath.Join(r.Workspace, filepath.FromSlash(name))
 		_, err := os.Lstat(at)
 		if hides := func(hidden string) bool { return below(hidden, at) || below(at, hidden) }; err == nil && !slices.ContainsFunc(r.Off.Hidden(), hides) {

@@ -126,10 +126,10 @@ func (b *builder) nested(workspace string, names []string) {
 	}
 }
 
-// pointed returns the paths in the workspace that git obeys because settings, links or the environment point
-// to them.
-func (r Request) pointed() []string {
-	names := r.Off.Pointed(r.Workspace)
+// pointed returns the paths to which git's settings point, and those in the workspace that git obeys because settings,
+// links or the environment point to them.
+func (r Request) pointed() (files, names []string) {
+	files, names = r.Off.Pointed(r.Workspace)
 	var paths []string
 	for _, dir := range r.gitDirs() {
 		for _, name := range []string{"config", "hooks", "info"} {
@@ -154,7 +154,7 @@ func (r Request) pointed() []string {
 			names = append(names, filepath.ToSlash(rel))
 		}
 	}
-	return names
+	return files, names
 }
 
 // children returns the subdirectories of a directory. Those after the first maxHeld become read-only.

@@ -19,16 +19,25 @@ const maxPlain = 200
 func (b *builder) showHome(dir string) {
 	b.homes = append(b.homes, dir)
 	b.add(plan.Mount{Path: dir, Kind: plan.Own})
-	entries, _ := os.ReadDir(dir) // an unreadable directory shows nothing
-	plain := 0
+	entries, unreadable := os.ReadDir(dir) // it shows only what is listed then
+	plain, hidden := 0, map[string]bool{}
 	for _, e := range entries {
-		if name := e.Name(); !offlimits.HiddenInHome(name) && plain < maxPlain {
+		switch name := e.Name(); {
+		case offlimits.HiddenInHome(name):
+			hidden[name] = true
+		case plain == maxPlain:
+		case e.Type()&os.ModeSymlink != 0:
 			plain++
 			b.show(dir, name)
+		default:
+			plain++
+			b.add(plan.Mount{Path: filepath.Join(dir, name), Kind: plan.Show, Missing: true})
 		}
 	}
 	for _, name := range offlimits.ShownInHome() {
-		b.show(dir, filepath.FromSlash(name))
+		if first, _, _ := strings.Cut(name, "/"); unreadable != nil || hidden[first] {
+			b.show(dir, filepath.FromSlash(name))
+		}
 	}
 }
 

@@ -75,6 +75,9 @@ func (r *runner) confined() (*confinement, error) {
 		if open, err := r.mustOpen(setting); open || err != nil {
 			return nil, err
 		}
+	} else {
+		r.ahead = box.StartAhead(r.boxProgram, r.cwd, r.sandbox.Network, true)
+		r.closers = append(r.closers, r.ahead.Discard)
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
 	if err != nil {
@@ -337,7 +340,8 @@ func (r *runner) grant(names []string) error {
 // boxing describes a program in namespaces. It changes copies of its own directories that belong to the
 // thread.
 type boxing struct {
-	program string // path of uwf-box
+	program string      // path of uwf-box
+	ahead   *proc.Ahead // for the first process
 	request box.Request
 	layers  places.Layers
 	owned   []string // what the program was granted
@@ -386,7 +390,7 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 	}
 	r.report(layers.CopyBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
-	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
+	c.box = &boxing{program: r.boxProgram, ahead: r.ahead, layers: layers, request: box.Request{
 		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
 		Writable: real(append(slices.Clip(caches), tmp)), Temporary: realDir(tmp), State: dirs.Box(),
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
@@ -437,6 +441,7 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 		return cmd, done, err
 	}
 	lowered := false
+	held.Box.Ahead = b.ahead
 	held.Box.Else = func(why *proc.BoxError) (proc.Command, error) {
 		if err := b.lower(why); err != nil {
 			return cmd, err

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
@@ -229,6 +230,8 @@ type runner struct {
 	host        *Host
 	transport   Transport
 	boxProgram  string // path of uwf-box, or "" if unavailable
+	ahead       *proc.Ahead
+	launched    bool // a program was started
 	confinement *confinement
 	held        string          // description of the sandbox, for the detail
 	used        []string        // sessions used by the program
@@ -362,7 +365,10 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	if err != nil {
 		return launch{}, err
 	}
-	r.around.EndChildren() // left by an earlier call, they would interfere
+	if r.launched {
+		r.around.EndChildren() // left by an earlier call, they would interfere
+	}
+	r.launched = true
 	if err := r.grant(inv.Own); err != nil {
 		return launch{}, err
 	}

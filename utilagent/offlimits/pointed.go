@@ -29,12 +29,13 @@ type pointer struct {
 // pointers collects the references in git's settings.
 type pointers struct {
 	home  string
+	files map[string][]setting // that were read, for other repositories as well
 	found []pointer
 }
 
 // pointersOf returns the references in the settings of the repository at top and in the user's settings.
-func pointersOf(home, top string) []pointer {
-	p := &pointers{home: home}
+func pointersOf(home, top string, files map[string][]setting) []pointer {
+	p := &pointers{home: home, files: files}
 	if git, common, ok := gitdir.Dirs(top); ok {
 		p.read(filepath.Join(common, "config"), top, 0)
 		p.read(filepath.Join(git, "config.worktree"), top, 0)
@@ -49,11 +50,16 @@ func pointersOf(home, top string) []pointer {
 }
 
 func (p *pointers) read(file, top string, depth int) {
-	text, err := safeopen.ReadFile(file, maxFileBytes, safeopen.Follow)
-	if err != nil || depth > maxIncludeDepth {
+	if depth > maxIncludeDepth {
 		return
 	}
-	for _, s := range readSettings(text) {
+	settings, known := p.files[file]
+	if !known {
+		text, _ := safeopen.ReadFile(file, maxFileBytes, safeopen.Follow) // it may be missing
+		settings = readSettings(text)
+		p.files[file] = settings
+	}
+	for _, s := range settings {
 		switch {
 		case s.key == "path" && (s.section == "include" || s.section == "includeif"):
 			if at := p.resolve(s.value, filepath.Dir(file)); p.add(pointer{path: at}) {
@@ -183,10 +189,11 @@ func (p pointer) places(workspace string) []string {
 // pointersAbove returns the references in the settings of all repositories that contain a directory.
 func (l List) pointersAbove(dir string) []pointer {
 	var found []pointer
+	files := map[string][]setting{}
 	for top := dir; ; top = filepath.Dir(top) {
 		last := filepath.Dir(top) == top
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil || last {
-			found = append(found, pointersOf(l.home, top)...)
+			found = append(found, pointersOf(l.home, top, files)...)
 		}
 		if last {
 			return found
@@ -194,22 +201,13 @@ func (l List) pointersAbove(dir string) []pointer {
 	}
 }
 
-// GitFiles returns the files and directories that git's settings refer to for a workspace, anywhere. They may
-// not exist.
-func (l List) GitFiles(workspace string) (paths []string) {
+// Pointed returns the files and directories that git's settings refer to for a workspace, and those in it, relative
+// and slash-separated. They may not exist.
+func (l List) Pointed(workspace string) (paths, names []string) {
 	for _, p := range l.pointersAbove(workspace) {
-		paths = append(paths, p.path)
+		paths, names = append(paths, p.path), append(names, p.places(workspace)...)
 	}
-	return paths
-}
-
-// Pointed returns the paths in a workspace that git's settings refer to, relative and slash-separated. They
-// may not exist.
-func (l List) Pointed(workspace string) (names []string) {
-	for _, p := range l.pointersAbove(workspace) {
-		names = append(names, p.places(workspace)...)
-	}
-	return names
+	return paths, names
 }
 
 // pointedAt returns an error for a path of a workspace that the git settings of the user, or of a repository

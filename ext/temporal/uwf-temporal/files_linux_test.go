@@ -86,7 +86,7 @@ func TestFilesAtWorkers(t *testing.T) {
 		_, err := in.try("uwf-temporal", "run", w.path("shared.yaml"), "-p", "Go", "--wait")
 		require.ErrorContains(t, err, "children")
 		require.NoFileExists(t, w.path("asked"))
-		require.Contains(t, w.log(), "whose part it plays")
+		require.Contains(t, w.log(), `"code":"invalid"`)
 		listed := ask[[]worked](t, w, "uwf-temporal", "list", "--all")
 		require.True(t, slices.ContainsFunc(listed, func(l worked) bool { return l.Status == "failed" }))
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -105,11 +106,16 @@ agentOverrides: { parked: { worker: limited }, refused: { worker: broken } }
 		require.ErrorContains(t, err, "uwf remote add --trust team")
 	})
 	t.Run("homes of slots are there for a while only", func(t *testing.T) {
-		lists, err := filepath.Glob(filepath.Join(w.slots, "worker-*", "nodes-*", "homes", "*"))
+		logs, err := filepath.Glob(filepath.Join(w.slots, "worker-*", "nodes-*", "log", "*.seg"))
 		require.NoError(t, err)
-		require.NotEmpty(t, lists)
-		for _, list := range lists {
-			require.True(t, strings.HasSuffix(string(must(os.ReadFile(list))), "\nephemeral\n"), list)
+		require.NotEmpty(t, logs)
+		var homes []string
+		for _, log := range logs {
+			homes = append(homes, regexp.MustCompile(`/slot-[\d-]+/home\n\w*`).FindAllString(string(must(os.ReadFile(log))), -1)...)
+		}
+		require.NotEmpty(t, homes)
+		for _, home := range homes {
+			require.Regexp(t, `\nephemeral$`, home)
 		}
 	})
 }

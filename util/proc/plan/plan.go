@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"strconv"
 
@@ -10,25 +11,48 @@ import (
 )
 
 // Version is the version of the plan. uwf and uwf-box must have the same version.
-const Version = "2"
+const Version = "3"
 
-// The descriptors of uwf-box. Any further ones stay open while it runs; its program inherits none of them.
-const (
-	PlanFD   = 3 // the encoded plan
-	ReportFD = 4 // for a Report when the program has started or failed to start, and one when it has exited
-	StatusFD = 5 // with Plan.Status: for the report of the exit as well
-)
+// SocketFD is uwf-box's end of a socket. It receives a [Header] with descriptors, then the encoded plan. It sends a
+// [Report] when the program has started or failed to start, and one when it has exited. Without a plan, it exits.
+const SocketFD = 3
+
+// MaxFiles is the maximum number of descriptors that come with a plan.
+const MaxFiles = 64
+
+// Header precedes a plan. Its descriptors are those of the streams and the status file that are given, in this order.
+// Any further ones stay open while uwf-box runs. Its program inherits only the streams.
+type Header struct {
+	Size  uint32 // of the encoded plan
+	Given [4]bool
+}
+
+// StatusFile is the index in [Header] of the file for the report of the exit, after stdin, stdout and stderr.
+const StatusFile = 3
+
+// HeaderSize is the size of an encoded header in bytes.
+const HeaderSize = 8
+
+// Encode encodes a header.
+func (h Header) Encode() []byte {
+	data := binary.LittleEndian.AppendUint32(nil, h.Size)
+	for _, given := range h.Given {
+		data = append(data, map[bool]byte{true: 1}[given])
+	}
+	return data
+}
+
+// DecodeHeader decodes a header of [HeaderSize] bytes.
+func DecodeHeader(data []byte) (h Header) {
+	h.Size = binary.LittleEndian.Uint32(data)
+	for i := range h.Given {
+		h.Given[i] = data[4+i] != 0
+	}
+	return h
+}
 
 // ListenPort is the port of the loopback address on which a program finds a proxy.
 const ListenPort = 3128
-
-// ListenFD returns the descriptor of a Unix socket for sending the listener.
-func (p Plan) ListenFD() int {
-	if p.Status {
-		return StatusFD + 1
-	}
-	return StatusFD
-}
 
 // Failed is the exit status of uwf-box if it could not start the program.
 const Failed = 125
@@ -40,7 +64,6 @@ type Plan struct {
 	Args    []string // including its name
 	Env     []string
 	Dir     string
-	Status  bool
 
 	// Temporary replaces /tmp and /var/tmp.
 	Temporary string
@@ -49,7 +72,7 @@ type Plan struct {
 	Mounts []Mount
 
 	Network bool   // an empty network of its own
-	Listen  bool   // with a listener at [ListenPort], which is sent over ListenFD
+	Listen  bool   // with a listener at [ListenPort], which is sent with the first report
 	Nest    bool   // allow namespaces, and mounts in them
 	Keep    uint64 // capabilities within the namespace, as bits
 	// NoUnixSockets prevents creating Unix sockets.
@@ -139,7 +162,7 @@ func (p *Plan) code(c *codec.Coder) {
 		}
 		c.Bool(&m.Missing)
 	})
-	for _, b := range []*bool{&p.Status, &p.Network, &p.Listen, &p.Nest, &p.NoUnixSockets} {
+	for _, b := range []*bool{&p.Network, &p.Listen, &p.Nest, &p.NoUnixSockets} {
 		c.Bool(b)
 	}
 	c.Uint(&p.Keep)

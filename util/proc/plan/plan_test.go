@@ -15,7 +15,7 @@ func TestPlan(t *testing.T) {
 	for _, word := range []string{"", "a", "ä", "d/\xff\xfe", "\xff", "{\"a\"}\n"} {
 		p := plan.Plan{
 			Version: plan.Version, Path: word, Args: []string{"x", word}, Env: []string{"A=" + word}, Dir: word, Temporary: word,
-			Status: true, Keep: 1 << 63,
+			Keep:   1 << 63,
 			Mounts: []plan.Mount{{Path: word, From: word, Kind: plan.Show, Upper: word, Work: word}},
 		}
 		text := plan.Encode(p)
@@ -30,6 +30,15 @@ func TestPlan(t *testing.T) {
 		got, err = plan.Decode(plan.Encode(p))
 		require.NoError(t, err)
 		require.Equal(t, plan.Plan{Version: "another"}, got)
+	}
+}
+
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	for _, h := range []plan.Header{{}, {Size: 1<<32 - 1, Given: [4]bool{true, false, true, true}}} {
+		text := h.Encode()
+		require.Len(t, text, plan.HeaderSize)
+		require.Equal(t, h, plan.DecodeHeader(text))
 	}
 }
 

@@ -53,20 +53,23 @@ func Main(stderr io.Writer) int {
 	}
 	runtime.LockOSThread() // privileges belong to a thread, and the program inherits this one's
 	signals := forward()
-	report := os.NewFile(plan.ReportFD, "report")
-	p, err := read(os.NewFile(plan.PlanFD, "plan"))
+	p, files, err := receive()
+	if errors.Is(err, io.EOF) { // uwf has exited, or needs no program
+		return plan.Failed
+	}
+	listener := -1
 	if err == nil {
-		err = prepare(p)
+		listener, err = prepare(p)
 	}
 	pid := 0
 	if err == nil && p.Path != "" {
 		pid, err = start(p, signals)
 	}
 	if err != nil {
-		writeReport(report, failure(err))
+		report(failure(err), -1)
 		return plan.Failed
 	}
-	writeReport(report, plan.Report{Started: plan.Version})
+	report(plan.Report{Started: plan.Version}, listener)
 	if p.Path == "" {
 		return 0
 	}
@@ -74,48 +77,105 @@ func Main(stderr io.Writer) int {
 	if err != nil {
 		return plan.Failed
 	}
+	endAll()
 	raw := uint32(status)
-	writeReport(report, plan.Report{Ended: &raw})
-	if p.Status {
-		writeReport(os.NewFile(plan.StatusFD, "status"), plan.Report{Ended: &raw})
+	if files.status >= 0 {
+		_, _ = unix.Write(files.status, plan.Report{Ended: &raw}.Line()) // nobody is there to learn of an error
 	}
+	for _, fd := range files.locks {
+		_ = unix.Close(fd)
+	}
+	report(plan.Report{Ended: &raw}, -1)
 	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
 }
 
-func read(from *os.File) (p plan.Plan, err error) {
-	text, err := io.ReadAll(io.LimitReader(from, maxPlan))
-	if err != nil {
-		return p, at("plan", err)
-	}
-	if p, err = plan.Decode(text); err != nil {
-		return p, at("plan", err)
-	}
-	if p.Version != plan.Version {
-		return p, at("version", fmt.Errorf("uwf uses plan version %q, but uwf-box supports %q; install both from "+
-			"one release", p.Version, plan.Version))
-	}
-	return p, nil
+// given holds the descriptors that come with a plan.
+type given struct {
+	status int   // file for the report of the exit, or -1
+	locks  []int // held while this process runs
 }
 
-// prepare turns this process into the program's environment.
-func prepare(p plan.Plan) error {
+// receive waits for the plan. The error is io.EOF if there is none.
+func receive() (p plan.Plan, files given, err error) {
+	start, oob := make([]byte, plan.HeaderSize), make([]byte, unix.CmsgSpace(4*plan.MaxFiles))
+	n, read := 0, 0
+	for err = unix.EINTR; err == unix.EINTR; {
+		n, read, _, _, err = unix.Recvmsg(plan.SocketFD, start, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
+	}
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	if err != nil || n < len(start) {
+		return p, files, at("plan", err)
+	}
+	h := plan.DecodeHeader(start)
+	if files, err = takeFiles(h, oob[:read]); err != nil {
+		return p, files, at("descriptors", err)
+	}
+	text, from := make([]byte, min(h.Size, maxPlan)), os.NewFile(plan.SocketFD, "plan")
+	if _, err = io.ReadFull(from, text); err == nil {
+		p, err = plan.Decode(text)
+	}
+	if err != nil {
+		return p, files, at("plan", err)
+	}
+	if p.Version != plan.Version {
+		return p, files, at("version", fmt.Errorf("uwf uses plan version %q, but uwf-box supports %q; install both from "+
+			"one release", p.Version, plan.Version))
+	}
+	return p, files, nil
+}
+
+// takeFiles replaces the streams by those that come with a plan, and returns the other descriptors.
+func takeFiles(h plan.Header, oob []byte) (files given, err error) {
+	files.status = -1
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return files, err
+	}
+	files.locks, err = unix.ParseUnixRights(&messages[0])
+	for i, is := range h.Given {
+		switch {
+		case err != nil || !is:
+			continue
+		case len(files.locks) == 0:
+			return files, unix.EBADF
+		case i == plan.StatusFile:
+			files.status = files.locks[0]
+		default:
+			err = unix.Dup3(files.locks[0], i, 0)
+			_ = unix.Close(files.locks[0])
+		}
+		files.locks = files.locks[1:]
+	}
+	return files, err
+}
+
+// prepare turns this process into the program's environment. It returns the listener in its network, or -1.
+func prepare(p plan.Plan) (listener int, err error) {
+	listener = -1
 	// The program inherits none of our descriptors, nor their locks.
-	if err := unix.CloseRange(plan.PlanFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return at("descriptors", err)
+	if err := unix.CloseRange(plan.SocketFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return -1, at("descriptors", err)
 	}
 	if p.Network {
 		if err := loopback(); err != nil {
-			return at("network", err)
+			return -1, at("network", err)
 		}
 	}
 	if p.Listen {
-		if err := listen(p.ListenFD()); err != nil {
-			return at("network", err)
+		if listener, err = listen(); err != nil {
+			return -1, at("network", err)
 		}
 	}
+	return listener, restrict(p)
+}
+
+// restrict sets up the program's file system, and drops privileges.
+func restrict(p plan.Plan) error {
 	mask := unix.Umask(0) // so that files get exactly the requested mode
 	err := mount(p)
 	unix.Umask(mask)
@@ -156,8 +216,15 @@ func failure(err error) plan.Report {
 	return r
 }
 
-// writeReport writes a report. An error has no recipient.
-func writeReport(to *os.File, r plan.Report) { _, _ = to.Write(r.Line()) }
+// report sends a report, with a descriptor unless that is -1. An error has no recipient.
+func report(r plan.Report, fd int) {
+	if fd < 0 {
+		_ = unix.Sendto(plan.SocketFD, r.Line(), unix.MSG_NOSIGNAL, nil)
+		return
+	}
+	_ = unix.Sendmsg(plan.SocketFD, r.Line(), unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL)
+	_ = unix.Close(fd)
+}
 
 // start starts the program in a new process group, to which signals are forwarded.
 func start(p plan.Plan, forward func() <-chan os.Signal) (pid int, err error) {
@@ -215,6 +282,17 @@ func ignoreSignals() error {
 		}
 	}
 	return nil
+}
+
+// endAll ends what the program has started, before uwf learns of its end: uwf needn't wait for this process then. A
+// process that is being created when the signal is sent isn't created.
+func endAll() {
+	_ = unix.Kill(-1, unix.SIGKILL) // all but this process; there may be none
+	for {
+		if _, err := unix.Wait4(-1, nil, unix.WALL, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // wait returns the program's exit status, and reaps orphans while it waits.

@@ -15,14 +15,21 @@ import (
 
 // stash is the directory for links and the empty file that are mounted elsewhere. It is gone when the program
 // starts.
-const stash = "/run/.uwf-box"
+const (
+	stash = "/run/.uwf-box"
+	empty = stash + "/empty"
+)
+
+// readOnly are the attributes of what is only shown.
+const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
 
 // taken is a detached mount that will be attached to the program's tree.
 type taken struct {
 	plan.Mount
-	fd    int // -1 if it is created when attached
-	tries int // how often it was taken before
-	dir   bool
+	fd      int // -1 if it is created when attached
+	tries   int // how often it was taken before
+	dir     bool
+	missing bool // it has disappeared
 }
 
 // devices are the entries of /dev, in addition to private terminals.
@@ -34,52 +41,66 @@ func mount(p plan.Plan) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return at("mount", fmt.Errorf("make / private: %w", err))
 	}
-	var all []taken
-	for _, m := range p.Mounts {
-		t, err := take(m)
-		if m.Missing && errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err != nil {
-			return at("mount", err)
-		}
-		all = append(all, t)
-	}
-	var own []taken
-	for _, name := range devices {
-		t, err := take(plan.Mount{Path: "/dev/" + name, Kind: plan.Write})
-		if err != nil {
-			return at("mount", err)
-		}
-		own = append(own, t)
-	}
-	for _, path := range []string{"/tmp", "/var/tmp"} {
+	var mounts, devs []plan.Mount
+	for _, path := range []string{"/var/tmp", "/tmp"} {
 		if isDir(path) {
-			t, err := take(plan.Mount{Path: path, Kind: plan.Write, From: p.Temporary})
-			if err != nil {
-				return at("mount", err)
-			}
-			all = append([]taken{t}, all...)
+			mounts = append(mounts, plan.Mount{Path: path, Kind: plan.Write, From: p.Temporary})
 		}
 	}
-	readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, readOnly); err != nil {
-		return at("mount", fmt.Errorf("make / read-only: %w", err))
+	for _, name := range devices {
+		devs = append(devs, plan.Mount{Path: "/dev/" + name, Kind: plan.Write})
 	}
-	if err := ownPlaces(own); err != nil {
+	mounts = append(mounts, p.Mounts...)
+	all, own := make([]taken, len(mounts)), make([]taken, len(devs))
+	// What is only shown is taken when everything is read-only, and needs no attributes then.
+	err := errors.Join(takeAll(all, mounts, false), takeAll(own, devs, false))
+	if err != nil {
 		return at("mount", err)
 	}
-	for _, t := range all {
-		if err := t.put(); err != nil {
-			return at("mount", err)
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: readOnly}); err != nil {
+		return at("mount", fmt.Errorf("make / read-only: %w", err))
+	}
+	if err = takeAll(all, mounts, true); err == nil {
+		err = ownPlaces(own)
+	}
+	if err == nil {
+		err = each(all, (*taken).put)
+	}
+	if err == nil {
+		err = each(all, (*taken).seal)
+	}
+	return at("mount", errors.Join(err, kernelSettings(), os.RemoveAll(stash)))
+}
+
+// takeAll takes mounts that only show something, or the others.
+func takeAll(all []taken, mounts []plan.Mount, shown bool) error {
+	for i, m := range mounts {
+		attributes := uint64(unix.MOUNT_ATTR_NOSUID)
+		if m.Kind == plan.Show {
+			attributes = 0
+		}
+		if shown != (attributes == 0) {
+			continue
+		}
+		t, err := take(m, attributes)
+		if t.missing = m.Missing && errors.Is(err, unix.ENOENT); err != nil && !t.missing {
+			return err
+		}
+		all[i] = t
+	}
+	return nil
+}
+
+// each calls do for the mounts that are there.
+func each(all []taken, do func(*taken) error) error {
+	for i := range all {
+		if t := &all[i]; !t.missing {
+			if err := do(t); err != nil {
+				return err
+			}
 		}
 	}
-	for _, t := range all {
-		if err := t.seal(); err != nil {
-			return at("mount", err)
-		}
-	}
-	return at("mount", errors.Join(kernelSettings(), os.RemoveAll(stash)))
+	return nil
 }
 
 // ownPlaces covers the machine's /proc, /dev and /run.
@@ -94,10 +115,8 @@ func ownPlaces(own []taken) error {
 	if err := tmpfs("/dev", "mode=0755,size=64k"); err != nil {
 		return err
 	}
-	for _, t := range own {
-		if err := t.put(); err != nil {
-			return err
-		}
+	if err := each(own, (*taken).put); err != nil {
+		return err
 	}
 	links := [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}}
 	for _, l := range links {
@@ -117,7 +136,7 @@ func ownPlaces(own []taken) error {
 			return err
 		}
 	}
-	return unix.Mkdir(stash, 0o700)
+	return errors.Join(unix.Mkdir(stash, 0o700), unix.Mknod(empty, unix.S_IFREG, 0))
 }
 
 // otherPids makes process IDs start at a varying number. Programs that store their ID in a shared file would
@@ -138,7 +157,7 @@ func kernelSettings() error {
 		return nil
 	}
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
-		t, err := take(plan.Mount{Path: path, Kind: plan.Show})
+		t, err := take(plan.Mount{Path: path, Kind: plan.Show}, readOnly)
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -159,8 +178,8 @@ func tmpfs(path, options string) error {
 	return nil
 }
 
-// take returns a detached copy of a mount.
-func take(m plan.Mount) (taken, error) {
+// take returns a detached copy of a mount, to which attributes are added.
+func take(m plan.Mount, attributes uint64) (taken, error) {
 	t := taken{Mount: m, fd: -1}
 	if t.dir = m.Kind == plan.Own; t.dir || m.Kind == plan.Link {
 		return t, nil
@@ -174,7 +193,7 @@ func take(m plan.Mount) (taken, error) {
 	if err := unix.Fstat(from, &st); err != nil {
 		return t, fmt.Errorf("look at %s: %w", m.Path, err)
 	}
-	if m.Inode != "" && m.Inode != fmt.Sprintf("%d:%d", st.Dev, st.Ino) {
+	if m.Inode != "" && m.Inode != strconv.FormatUint(uint64(st.Dev), 10)+":"+strconv.FormatUint(st.Ino, 10) { //nolint:unconvert // differs by system
 		return t, fmt.Errorf("%s was replaced: %w", m.Path, unix.ESTALE)
 	}
 	if t.dir = st.Mode&unix.S_IFMT == unix.S_IFDIR; m.Kind == plan.Hide {
@@ -183,7 +202,7 @@ func take(m plan.Mount) (taken, error) {
 	if m.Kind == plan.Overlay {
 		t.fd, err = overlay(from, m)
 	} else {
-		t.fd, err = clone(from, m.Kind)
+		t.fd, err = clone(from, attributes)
 	}
 	if err != nil {
 		err = fmt.Errorf("take %s: %w", m.Path, err)
@@ -191,17 +210,16 @@ func take(m plan.Mount) (taken, error) {
 	return t, err
 }
 
-// clone copies a mount and everything below it, with set-ID bits disabled.
-func clone(from int, kind plan.Kind) (int, error) {
+// clone copies a mount and everything below it, and adds attributes.
+func clone(from int, attributes uint64) (int, error) {
 	fd, err := unix.OpenTree(from, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
 		return -1, err
 	}
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
-	if kind != plan.Write {
-		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	if attributes != 0 {
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
 	}
-	return fd, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr)
+	return fd, err
 }
 
 // overlay covers a directory with an overlay, which receives all writes. It is volatile: otherwise its end waits until
@@ -227,7 +245,7 @@ func overlay(lower int, m plan.Mount) (int, error) {
 		layers[i+1].fd = fd
 	}
 	for _, l := range layers { // by descriptor, because colons and commas are special in paths
-		if err := unix.FsconfigSetString(fs, l.key, fmt.Sprintf("/proc/self/fd/%d", l.fd)); err != nil {
+		if err := unix.FsconfigSetString(fs, l.key, link(l.fd)); err != nil {
 			return -1, fmt.Errorf("%s: %w", l.key, err)
 		}
 	}
@@ -247,12 +265,15 @@ func open(path string) (int, error) {
 	})
 }
 
+// link returns a path of an open file.
+func link(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
 // put attaches a mount to the program's tree.
-func (t taken) put() error {
+func (t *taken) put() error {
 	point, err := open(t.Path)
 	if errors.Is(err, unix.ENOENT) {
 		if t.Kind == plan.Link {
-			return t.link()
+			return t.makeLink()
 		}
 		if point, err = makePoint(t.Path, t.dir); err != nil {
 			return fmt.Errorf("make %s: %w", t.Path, err)
@@ -262,16 +283,15 @@ func (t taken) put() error {
 		return fmt.Errorf("find %s: %w", t.Path, err)
 	}
 	defer func() { _ = unix.Close(point) }()
-	place := fmt.Sprintf("/proc/self/fd/%d", point)
 	switch {
 	case t.Kind == plan.Own:
-		return tmpfs(place, "mode=0700,size=10%")
+		return tmpfs(link(point), "mode=0700,size=10%")
 	case t.Kind == plan.Hide && t.dir: // visible entries are attached next, then it is sealed
-		return tmpfs(place, "mode=0755,size=64k")
+		return tmpfs(link(point), "mode=0755,size=64k")
 	}
 	fd := t.fd
 	if fd < 0 {
-		if fd, err = t.cover(point); err != nil {
+		if fd, err = t.cover(); err != nil {
 			return fmt.Errorf("cover %s: %w", t.Path, err)
 		}
 	}
@@ -279,7 +299,7 @@ func (t taken) put() error {
 	_ = unix.Close(fd)
 	if errors.Is(err, unix.ENOENT) && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100 {
 		// Another process has replaced the file since it was taken, as each step does with threads.yaml.
-		again, failed := take(t.Mount)
+		again, failed := take(t.Mount, 0)
 		if again.tries = t.tries + 1; failed == nil {
 			return again.put()
 		}
@@ -291,16 +311,14 @@ func (t taken) put() error {
 	return nil
 }
 
-// cover creates the file that is mounted over one that the program must not see.
-func (t taken) cover(point int) (int, error) {
-	name, err := free()
-	if err != nil {
-		return -1, err
-	}
+// cover returns the file to mount over one that the program must not see.
+func (t *taken) cover() (int, error) {
+	name, err := empty, error(nil)
 	if t.Kind == plan.Link {
-		err = unix.Symlink(t.From, name)
-	} else {
-		err = unix.Mknod(name, unix.S_IFREG, 0)
+		for n := 0; n == 0 || errors.Is(err, unix.EEXIST); n++ {
+			name = stash + "/" + strconv.Itoa(n)
+			err = unix.Symlink(t.From, name)
+		}
 	}
 	if err != nil {
 		return -1, err
@@ -310,17 +328,11 @@ func (t taken) cover(point int) (int, error) {
 		return -1, err
 	}
 	defer func() { _ = unix.Close(from) }()
-	return clone(from, plan.Show)
-}
-
-// free returns an unused name in the stash.
-func free() (string, error) {
-	entries, err := os.ReadDir(stash)
-	return stash + "/" + strconv.Itoa(len(entries)), err
+	return clone(from, readOnly)
 }
 
 // seal makes a directory that hides another read-only, and closes it if nothing in it is visible.
-func (t taken) seal() error {
+func (t *taken) seal() error {
 	if t.Kind != plan.Hide || !t.dir {
 		return nil
 	}
@@ -332,7 +344,7 @@ func (t taken) seal() error {
 		return fmt.Errorf("find %s: %w", t.Path, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	at := fmt.Sprintf("/proc/self/fd/%d", fd)
+	at := link(fd)
 	if entries, err := os.ReadDir(at); err == nil && len(entries) == 0 {
 		if err := unix.Chmod(at, 0); err != nil {
 			return fmt.Errorf("close %s: %w", t.Path, err)
@@ -341,8 +353,8 @@ func (t taken) seal() error {
 	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// link creates a link where nothing exists.
-func (t taken) link() error {
+// makeLink creates a link where nothing exists.
+func (t *taken) makeLink() error {
 	parent, name := split(t.Path)
 	dir, err := makePoint(parent, true)
 	if err != nil {

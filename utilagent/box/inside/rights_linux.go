@@ -144,18 +144,15 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// listen creates the only way out of the network: it sends a listener over a socket to the process outside,
-// which accepts on it. No process inside keeps either.
-func listen(socket int) error {
-	defer func() { _ = unix.Close(socket) }()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// listen creates the only way out of the network: a listener for the process outside, which accepts on it. No process
+// inside keeps it.
+func listen() (fd int, err error) {
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	defer func() { _ = unix.Close(fd) }()
-	return errors.Join(
+	return fd, errors.Join(
 		unix.Bind(fd, &unix.SockaddrInet4{Port: plan.ListenPort, Addr: [4]byte{127, 0, 0, 1}}),
 		unix.Listen(fd, unix.SOMAXCONN),
-		unix.Sendmsg(socket, []byte{1}, unix.UnixRights(fd), nil, 0),
 	)
 }
