@@ -319,16 +319,7 @@ func (a commands) importOriginal(ctx context.Context, c *ucli.Context) error {
 		return cmdline.NotFound(importProgram+" is not installed",
 			"go install github.com/united-workforce/uwf/cmd/"+importProgram+"@latest")
 	}
-	args := a.globalArgs()
-	for _, name := range []string{"ocas", "uwf"} {
-		if dir := c.String(name); dir != "" {
-			args = append(args, "--"+name, dir)
-		}
-	}
-	if c.Bool("dry-run") {
-		args = append(args, "--dry-run")
-	}
-	return a.runProgram(ctx, program, args, a.Env.Stdin, nil)
+	return a.runProgram(ctx, program, append(a.globalArgs(), typedFlags(c)...), a.Env.Stdin, nil)
 }
 
 // runProgram replaces this process by one of our programs and exits with its status. end asks it to stop; nil
@@ -367,6 +358,16 @@ func (a commands) globalArgs() []string {
 	return args
 }
 
+// typedFlags returns the command's own flags, for a program that has the same ones.
+func typedFlags(c *ucli.Context) (args []string) {
+	for _, f := range c.Command.Flags {
+		if name := f.Names()[0]; c.IsSet(name) && c.String(name) != "" {
+			args = append(args, "--"+name+"="+c.String(name))
+		}
+	}
+	return args
+}
+
 func (a commands) webCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "web", Usage: "show threads in a browser",
@@ -391,15 +392,7 @@ func (a commands) web(ctx context.Context, c *ucli.Context) error {
 	if _, err := a.Dirs(); err != nil { // reports a problem with the home
 		return err
 	}
-	args := append(a.globalArgs(), "--until-stdin-ends")
-	if c.Bool("actions") {
-		args = append(args, "--actions")
-	}
-	for _, name := range []string{"port", "listen", "token-file", "tls-cert", "tls-key", "socket", "address"} {
-		if value := c.String(name); value != "" {
-			args = append(args, "--"+name+"="+value)
-		}
-	}
+	args := append(a.globalArgs(), append(typedFlags(c), "--until-stdin-ends")...)
 	// Nothing is written to the pipe: it closes when this process exits.
 	read, write, err := os.Pipe()
 	if err != nil {

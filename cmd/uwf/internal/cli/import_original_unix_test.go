@@ -44,7 +44,7 @@ func TestImportOriginalRunsAProgram(t *testing.T) {
 	for name, where := range map[string][2]string{"beside it": {bin, empty}, "on the PATH": {empty, bin}} {
 		status, stdout, stderr := importing(t, where[0], where[1], "--dry-run", "--home", "/new", "--ocas", "/o", "--uwf", "/u", "--format", "text")
 		require.Equal(t, 7, status, name)
-		require.Equal(t, "--home /new --format text --ocas /o --uwf /u --dry-run\n", stdout, name)
+		require.Equal(t, "--home /new --format text --ocas=/o --uwf=/u --dry-run=true\n", stdout, name)
 		require.Equal(t, "told\n", stderr, name)
 	}
 }
