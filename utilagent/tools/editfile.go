@@ -30,40 +30,28 @@ const maxEditBytes = 16 << 20
 
 // EditFile returns the tool edit_file.
 func EditFile(w *Workspace) Tool {
-	texts := map[string]any{
-		"old_string":  property("string", "The text to replace, exactly as it is in the file"),
-		"new_string":  property("string", "The text to put there; empty to delete"),
-		"replace_all": property("boolean", "Replace every occurrence (default: there must be exactly one)"),
-	}
-	all := map[string]any{
-		"path": property("string", "File, relative to the working directory"),
-		"edits": map[string]any{
-			"type": "array", "items": object([]string{"old_string", "new_string"}, texts),
-			"description": "Several replacements instead of one, made in this order: either all of them or none",
-		},
-	}
-	maps.Copy(all, texts)
 	return New(Spec{
 		Name:    "edit_file",
 		Aliases: []string{"patch_file"},
 		Description: "Replace text in a file of the workspace. old_string must be the exact text, with its indentation and without line numbers, " +
 			"and must occur exactly once: add lines around it until it does, or set replace_all. Several places of one file: give edits. " +
 			fmt.Sprintf("CR LF line ends need not be written. Files up to %d MB.", maxEditBytes>>20),
-		Parameters: object([]string{"path"}, all),
-		Effect:     Writes,
+		Effect: Writes,
 	}, func(_ context.Context, a editArgs) (string, error) { return w.editFile(a) })
 }
 
 type editArgs struct {
-	Path string `json:"path"`
-	edit
-	Edits []edit `json:"edits"`
+	Path  string `json:"path" doc:"File, relative to the working directory"`
+	Old   string `json:"old_string,omitempty" doc:"The text to replace, exactly as it is in the file"`
+	New   string `json:"new_string,omitempty" doc:"The text to put there; empty to delete"`
+	All   bool   `json:"replace_all,omitempty" doc:"Replace every occurrence (default: there must be exactly one)"`
+	Edits []edit `json:"edits,omitempty" doc:"Several replacements instead of one, made in this order: either all of them or none"`
 }
 
 type edit struct {
-	Old string `json:"old_string"`
-	New string `json:"new_string"`
-	All bool   `json:"replace_all"`
+	Old string `json:"old_string" doc:"The text to replace, exactly as it is in the file"`
+	New string `json:"new_string" doc:"The text to put there; empty to delete"`
+	All bool   `json:"replace_all,omitempty" doc:"Replace every occurrence (default: there must be exactly one)"`
 }
 
 // list returns the edits in order.
@@ -77,7 +65,7 @@ func (a editArgs) list() ([]edit, error) {
 	case !single:
 		return nil, errors.New("old_string is empty. Give the text to replace, or use write_file for a new file")
 	}
-	return []edit{a.edit}, nil
+	return []edit{{a.Old, a.New, a.All}}, nil
 }
 
 func (w *Workspace) editFile(a editArgs) (string, error) {
@@ -539,17 +527,13 @@ func WriteFile(w *Workspace) Tool {
 	return New(Spec{
 		Name:        "write_file",
 		Description: "Write a whole file of the workspace: a new one, or one that is replaced. Missing directories are made; the mode, CR LF line ends and a byte order mark of a file that is replaced are kept. To change a part of a file use edit_file.",
-		Parameters: object([]string{"path", "content"}, map[string]any{
-			"path":    property("string", "File, relative to the working directory"),
-			"content": property("string", "The whole content"),
-		}),
-		Effect: Writes,
+		Effect:      Writes,
 	}, func(_ context.Context, a writeArgs) (string, error) { return w.writeFile(a) })
 }
 
 type writeArgs struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
+	Path    string `json:"path" doc:"File, relative to the working directory"`
+	Content string `json:"content" doc:"The whole content"`
 }
 
 func (w *Workspace) writeFile(a writeArgs) (string, error) {

@@ -267,12 +267,10 @@ func TestResultsAreBoundedText(t *testing.T) {
 	t.Parallel()
 	type in struct {
 		N     int      `json:"n"`
-		On    bool     `json:"on"`
-		Words []string `json:"words"`
+		On    bool     `json:"on,omitempty"`
+		Words []string `json:"words,omitempty"`
 	}
-	big := New(Spec{Name: "big", Parameters: object([]string{"n"}, map[string]any{
-		"n": property("integer", ""), "on": property("boolean", ""), "words": property("array", ""),
-	})}, func(_ context.Context, a in) (string, error) {
+	big := New(Spec{Name: "big"}, func(_ context.Context, a in) (string, error) {
 		return fmt.Sprint(a.On, a.Words) + strings.Repeat("é\xff\n", a.N), nil
 	})
 	r, err := NewRegistry(big)
@@ -294,5 +292,25 @@ func TestSchemasAreClosed(t *testing.T) {
 		require.Equal(t, false, s.Parameters["additionalProperties"], s.Name)
 		require.NotNil(t, s.Parameters["required"], s.Name)
 		require.NotEmpty(t, s.Description, s.Name)
+	}
+}
+
+// The descriptions of arguments state the limits that apply.
+func TestDescribedLimits(t *testing.T) {
+	t.Parallel()
+	w, _ := space(t, nil)
+	for name, limits := range map[string][2]int{
+		"read_file.limit": {defaultLines, maxLines}, "list_dir.depth": {1, maxDepth}, "glob.limit": {defaultFound, maxFound},
+		"grep.limit": {defaultMatches, maxMatches}, "grep.context": {0, maxContext},
+		"run_command.timeout": {int(defaultTimeout.Seconds()), int(maxTimeout.Seconds())},
+	} {
+		tool, argument, _ := strings.Cut(name, ".")
+		r, err := NewRegistry(All(w, Commands{})...)
+		require.NoError(t, err)
+		found, ok := r.Find(tool)
+		require.True(t, ok, tool)
+		properties := found.Spec().Parameters["properties"].(map[string]any)
+		text := properties[argument].(map[string]any)["description"]
+		require.Contains(t, text, fmt.Sprintf("(default %d, at most %d)", limits[0], limits[1]), name)
 	}
 }

@@ -30,19 +30,14 @@ func Glob(w *Workspace) Tool {
 		Aliases: []string{"find_files"},
 		Description: "Find files of the workspace by their names, sorted. A pattern without a slash matches in every directory: *.go; " +
 			"else it begins at path: cmd/**/main.{go,py}. Files that .gitignore excludes, and node_modules, are left out.",
-		Parameters: object([]string{"pattern"}, map[string]any{
-			"pattern": property("string", "Pattern with *, ?, **, {a,b}, [a-z]"),
-			"path":    property("string", "Directory to look in, relative to the working directory (default: the working directory)"),
-			"limit":   property("integer", fmt.Sprintf("How many names to show (default %d, at most %d)", defaultFound, maxFound)),
-		}),
 		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a globArgs) (string, error) { return w.glob(ctx, a) })
 }
 
 type globArgs struct {
-	Pattern string `json:"pattern"`
-	Path    string `json:"path"`
-	Limit   int    `json:"limit"`
+	Pattern string `json:"pattern" doc:"Pattern with *, ?, **, {a,b}, [a-z]"`
+	Path    string `json:"path,omitempty" doc:"Directory to look in, relative to the working directory (default: the working directory)"`
+	Limit   int    `json:"limit,omitempty" doc:"How many names to show (default 200, at most 1000)"`
 }
 
 func (w *Workspace) glob(ctx context.Context, a globArgs) (string, error) {
@@ -280,17 +275,13 @@ func ListDir(w *Workspace) Tool {
 		Name:        "list_dir",
 		Aliases:     []string{"list_files", "ls"},
 		Description: "List a directory of the workspace: directories end in /, files come with their size in bytes.",
-		Parameters: object([]string{}, map[string]any{
-			"path":  property("string", "Directory, relative to the working directory (default: the working directory)"),
-			"depth": property("integer", fmt.Sprintf("How many levels to show (default 1, at most %d)", maxDepth)),
-		}),
-		Effect: Reads, SideBySide: true,
+		Effect:      Reads, SideBySide: true,
 	}, func(ctx context.Context, a listArgs) (string, error) { return w.listDir(ctx, a) })
 }
 
 type listArgs struct {
-	Path  string `json:"path"`
-	Depth int    `json:"depth"`
+	Path  string `json:"path,omitempty" doc:"Directory, relative to the working directory (default: the working directory)"`
+	Depth int    `json:"depth,omitempty" doc:"How many levels to show (default 1, at most 3)"`
 }
 
 func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {

@@ -35,27 +35,18 @@ func Grep(w *Workspace) Tool {
 		Aliases: []string{"search_files", "grep_search"},
 		Description: "Search the lines of the workspace's text files for a regular expression (RE2). Shows path:line: text, sorted by path. " +
 			"Files that .gitignore excludes, and node_modules, are left out.",
-		Parameters: object([]string{"pattern"}, map[string]any{
-			"pattern":     property("string", `Regular expression, such as func\s+\w+Handler or foo|bar`),
-			"path":        property("string", "Directory or file to search, relative to the working directory (default: the working directory)"),
-			"glob":        property("string", "Only files whose names match, such as *.go or src/**/*.ts"),
-			"ignore_case": property("boolean", "Case does not matter (default false)"),
-			"context":     property("integer", fmt.Sprintf("Lines to show around each match (default 0, at most %d)", maxContext)),
-			"files_only":  property("boolean", "Show only the names of the files (default false)"),
-			"limit":       property("integer", fmt.Sprintf("How many matches to show (default %d, at most %d)", defaultMatches, maxMatches)),
-		}),
 		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a grepArgs) (string, error) { return w.grep(ctx, a) })
 }
 
 type grepArgs struct {
-	Pattern string `json:"pattern"`
-	Path    string `json:"path"`
-	Glob    string `json:"glob"`
-	Fold    bool   `json:"ignore_case"`
-	Context int    `json:"context"`
-	Files   bool   `json:"files_only"`
-	Limit   int    `json:"limit"`
+	Pattern string `json:"pattern" doc:"Regular expression, such as func\\s+\\w+Handler or foo|bar"`
+	Path    string `json:"path,omitempty" doc:"Directory or file to search, relative to the working directory (default: the working directory)"`
+	Glob    string `json:"glob,omitempty" doc:"Only files whose names match, such as *.go or src/**/*.ts"`
+	Fold    bool   `json:"ignore_case,omitempty" doc:"Case does not matter (default false)"`
+	Context int    `json:"context,omitempty" doc:"Lines to show around each match (default 0, at most 5)"`
+	Files   bool   `json:"files_only,omitempty" doc:"Show only the names of the files (default false)"`
+	Limit   int    `json:"limit,omitempty" doc:"How many matches to show (default 100, at most 1000)"`
 }
 
 func (w *Workspace) grep(ctx context.Context, a grepArgs) (string, error) {

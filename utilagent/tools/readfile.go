@@ -31,19 +31,14 @@ func ReadFile(w *Workspace) Tool {
 		Name: "read_file",
 		Description: "Read a text file of the workspace. Lines are numbered (\"12→text\"); the numbers are not part of the file. " +
 			fmt.Sprintf("A page has at most %d bytes; continue with offset. Lines are cut after %d bytes. A directory is listed.", maxReadBytes, maxLineBytes),
-		Parameters: object([]string{"path"}, map[string]any{
-			"path":   property("string", "File, relative to the working directory"),
-			"offset": property("integer", "First line to read, from 1 (default 1)"),
-			"limit":  property("integer", fmt.Sprintf("How many lines to read (default %d, at most %d)", defaultLines, maxLines)),
-		}),
 		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a readArgs) (string, error) { return w.readFile(ctx, a) })
 }
 
 type readArgs struct {
-	Path   string `json:"path"`
-	Offset int    `json:"offset"`
-	Limit  int    `json:"limit"`
+	Path   string `json:"path" doc:"File, relative to the working directory"`
+	Offset int    `json:"offset,omitempty" doc:"First line to read, from 1 (default 1)"`
+	Limit  int    `json:"limit,omitempty" doc:"How many lines to read (default 2000, at most 5000)"`
 }
 
 func (w *Workspace) readFile(ctx context.Context, a readArgs) (text string, err error) {

@@ -117,20 +117,15 @@ func RunCommand(w *Workspace, c Commands) Tool {
 		Name:        "run_command",
 		Aliases:     []string{"shell_exec", "bash"},
 		Description: c.describe(),
-		Parameters: object([]string{"command"}, map[string]any{
-			"command": property("string", "The command line"),
-			"timeout": property("integer", fmt.Sprintf("Seconds after which it is stopped (default %d, at most %d)", int(defaultTimeout.Seconds()), int(maxTimeout.Seconds()))),
-			"cwd":     property("string", "Directory to run in, relative to the working directory (default: the working directory)"),
-		}),
-		Effect: Runs,
-		Off:    c.off(),
+		Effect:      Runs,
+		Off:         c.off(),
 	}, func(ctx context.Context, a runArgs) (string, error) { return c.run(ctx, w, a) })
 }
 
 type runArgs struct {
-	Command string `json:"command"`
-	Timeout int    `json:"timeout"`
-	Cwd     string `json:"cwd"`
+	Command string `json:"command" doc:"The command line"`
+	Timeout int    `json:"timeout,omitempty" doc:"Seconds after which it is stopped (default 120, at most 600)"`
+	Cwd     string `json:"cwd,omitempty" doc:"Directory to run in, relative to the working directory (default: the working directory)"`
 }
 
 func (c Commands) off() string {

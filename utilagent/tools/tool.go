@@ -10,8 +10,7 @@
 //     restricted to writing in the workspace ([Commands]); otherwise an allowed
 //     program can do anything the user can.
 //
-// To add a tool, call [Func] or [New], or implement [Tool]. The exported API is provisional until the other
-// agents in this repository are built on it.
+// To add a tool, call [Func] or [New], as the tools of this package do, or implement [Tool].
 package tools
 
 import (
@@ -110,10 +109,6 @@ func object(required []string, properties map[string]any) map[string]any {
 	return map[string]any{
 		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
 	}
-}
-
-func property(typ, description string) map[string]any {
-	return map[string]any{"type": typ, "description": description}
 }
 
 // All returns all tools of this package that work on files and programs, starting with those that change
