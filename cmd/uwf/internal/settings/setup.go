@@ -253,15 +253,6 @@ func (a Commands) setupResult(ctx context.Context, s *setup.Setup, c protocol.Co
 	return out, nil
 }
 
-// inLines formats an untrusted text with all lines but the first indented.
-func inLines(text, indent string) string {
-	var lines []string
-	for line := range strings.Lines(strings.TrimSpace(text)) {
-		lines = append(lines, plaintext.Line(strings.TrimSuffix(line, "\n")))
-	}
-	return strings.Join(lines, "\n"+indent)
-}
-
 // printSetup prints the resulting configuration and what to type next.
 func printSetup(w *term.Page, out protocol.SetupOutput) {
 	var b strings.Builder
@@ -290,7 +281,7 @@ func printSetup(w *term.Page, out protocol.SetupOutput) {
 	if p := out.Probe; p != nil && p.OK {
 		fmt.Fprintf(&b, "Answer:  %s\n", plaintext.Line(p.Answer))
 	} else if p != nil {
-		fmt.Fprintf(&b, "Answer:  none: %s\n", inLines(p.Error, "         "))
+		fmt.Fprintf(&b, "Answer:  none: %s\n", term.Lines(p.Error, "         "))
 		for _, hint := range p.Hints {
 			fmt.Fprintf(&b, "         %s\n", plaintext.Line(hint))
 		}

@@ -180,6 +180,15 @@ func LastWords(s string, n int) string {
 	return string(r)
 }
 
+// Lines returns an untrusted text with all lines but the first indented.
+func Lines(text, indent string) string {
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		lines = append(lines, plaintext.Line(strings.TrimSuffix(line, "\n")))
+	}
+	return strings.Join(lines, "\n"+indent)
+}
+
 // Length returns the number of characters of a text.
 func Length(s string) int { return utf8.RuneCountInString(s) }
 

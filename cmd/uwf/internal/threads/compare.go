@@ -284,7 +284,7 @@ func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 			if f.Level != level {
 				continue
 			}
-			w.Printf("\n%s: %s\n", level, indented(f.Message))
+			w.Printf("\n%s: %s\n", level, term.Lines(f.Message, "    "))
 			for _, hint := range strings.Split(f.Hint, "\n") {
 				if hint != "" {
 					w.Printf("  → %s\n", plaintext.Line(hint))
@@ -308,18 +308,9 @@ func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir)
 	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {runfiles.LogFile, r.WorkerLog}} {
 		if part.text != "" {
-			w.Printf("%s ends:\n    %s\n", part.name, indented(part.text))
+			w.Printf("%s ends:\n    %s\n", part.name, term.Lines(part.text, "    "))
 		}
 	}
-}
-
-// indented indents the continuation lines of a text.
-func indented(s string) string {
-	var lines []string
-	for _, line := range strings.Split(strings.TrimSpace(s), "\n") {
-		lines = append(lines, plaintext.Line(line))
-	}
-	return strings.Join(lines, "\n    ")
 }
 
 func (a Commands) threadWatchCommand() *ucli.Command {
