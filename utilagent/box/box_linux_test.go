@@ -250,12 +250,16 @@ func TestGoCache(t *testing.T) {
 	}{
 		"new": {},
 		"a moment old": {change: func(s *space, own, users string) {
-			s.write(own+"/README", "")
 			s.request.Now = s.request.Now.Add(time.Minute)
 		}},
 		"old": {cold: true, change: func(s *space, own, users string) {
-			s.write(own+"/README", "")
 			s.request.Now = s.request.Now.Add(2 * time.Hour)
+		}},
+		"old, with a new directory": {cold: true, change: func(s *space, own, users string) {
+			s.request.Now = s.request.Now.Add(2 * time.Hour)
+			s.request.Writable = []string{filepath.Join(s.home, filepath.Dir(own))}
+			require.NoError(s, os.RemoveAll(filepath.Join(s.home, own)))
+			require.NoError(s, os.Mkdir(filepath.Join(s.home, own), 0o700))
 		}},
 		"no cache of the user": {cold: true, change: func(s *space, own, users string) {
 			require.NoError(s, os.RemoveAll(filepath.Join(s.home, users)))

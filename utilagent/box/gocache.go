@@ -1,8 +1,8 @@
 package box
 
 import (
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +15,8 @@ import (
 // which is faster, and removes what is old from it.
 const warmTime = time.Hour
 
-// warm lets the go command take what is missing in a new build cache from the user's. The go command creates README
-// with the cache.
+// warm lets the go command take what is missing in a new build cache from the user's. A cache is as old as the writable
+// directory that contains it, which a command can't replace.
 func (b *builder) warm(r Request, box string) {
 	inside, user := env.Env{Environ: b.plan.Env}, env.Env{Environ: r.Environ}
 	own, users := inside.Get("GOCACHE"), user.Get("GOCACHE")
@@ -28,10 +28,11 @@ func (b *builder) warm(r Request, box string) {
 		users = filepath.Join(users, "go-build")
 	}
 	if own == "" || own == users || inside.Get("GOCACHEPROG") != "" || !isReal(users) || anyBelow(r.Off.Denied(), users) ||
-		strings.ContainsAny(box+users, " \t\n'\"") {
+		strings.ContainsAny(box+users, " \t\n'\"") || below(users, r.Home) {
 		return
 	}
-	if info, err := os.Stat(filepath.Join(own, "README")); err == nil && r.Now.Sub(info.ModTime()) > warmTime {
+	set := slices.IndexFunc(r.Writable, func(dir string) bool { return below(dir, own) })
+	if set < 0 || r.Now.Sub(bornAt(r.Writable[set])) > warmTime {
 		return
 	}
 	b.add(plan.Mount{Path: users, Kind: plan.Show, Missing: true})

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,10 +31,13 @@ func inode(info fs.FileInfo) string {
 
 // born returns the identity of a file with the time of its creation, by which a later file with the same number
 // differs.
-func born(path string) string {
+func born(path string) string { return fmt.Sprint(identity(path), bornAt(path).UnixNano()) }
+
+// bornAt returns the time of a file's creation, which is 1970 on some file systems.
+func bornAt(path string) time.Time {
 	var st unix.Statx_t
-	_ = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) // zero on some file systems
-	return fmt.Sprint(identity(path), st.Btime)
+	_ = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) // it may be gone
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
 
 // owner returns the owner that files written by root's programs in a workspace must get, or nil for root.

@@ -4,6 +4,7 @@ package box
 
 import (
 	"io/fs"
+	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -13,5 +14,7 @@ func identity(string) string { return "" }
 func inode(fs.FileInfo) string { return "" }
 
 func born(string) string { return "" }
+
+func bornAt(string) time.Time { return time.Time{} }
 
 func owner(string) *proc.Owner { return nil }
