@@ -360,7 +360,6 @@ const (
 
 	skippableMagic = 0x184D2A5E
 	seekableMagic  = 0x8F92EAB1
-	frameMagic     = 0xFD2FB528
 	seekFooter     = 9
 	seekEntry      = 8
 	skippableHead  = 8
@@ -475,37 +474,34 @@ func appendSeekTable(b []byte, frames []frame) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, 0), seekableMagic)
 }
 
-// findFrames finds the frames of a pack whose seek table is damaged. Each begins where the one before it ends, or,
-// behind damage, with the next magic number. One that can't be decoded is omitted.
+// findFrames finds the frames of a pack whose seek table is damaged: each begins where the one before it ends.
 func findFrames(f *os.File, decoder func() (*zstd.Decoder, error)) (frames []frame, err error) {
 	d, err := decoder()
 	if err != nil {
 		return nil, err
 	}
-	var at, start int64
+	var next frame
 	for {
-		size, err := encodedSize(f, at)
-		if err != nil {
-			return nil, err
-		}
-		raw := make([]byte, size)
-		n, err := readFull(f, raw, at)
-		if err != nil {
-			return nil, err
-		}
-		if content, err := d.DecodeAll(raw[:n], nil); err == nil && size > 0 {
-			frames = append(frames, frame{start, len(content), at, size})
-			at, start = at+int64(size), start+int64(len(content))
-			continue
-		}
-		if at, err = nextFrame(f, at+1); at < 0 || err != nil {
+		if next.size, next.length, err = encodedSize(f, next.at); err != nil || next.size == 0 {
 			return frames, err
 		}
+		if next.length == 0 { // a short frame doesn't contain its length
+			raw := make([]byte, next.size)
+			n, err := readFull(f, raw, next.at)
+			content, failed := d.DecodeAll(raw[:n], nil)
+			if err != nil || failed != nil {
+				return frames, err
+			}
+			next.length = len(content)
+		}
+		frames = append(frames, next)
+		next.at, next.start = next.at+int64(next.size), next.start+int64(next.length)
 	}
 }
 
-// encodedSize returns the size of a frame according to its header and the headers of its blocks; 0 if there is none.
-func encodedSize(f *os.File, at int64) (int, error) {
+// encodedSize returns the size of a frame according to its header and the headers of its blocks, and the length of its
+// content, if the header contains it; 0 if there is no frame.
+func encodedSize(f *os.File, at int64) (size, length int, err error) {
 	const (
 		blockHead = 3
 		most      = maxFrame + maxFrame/128 // a block that can't be compressed has at most 128 KiB
@@ -513,13 +509,13 @@ func encodedSize(f *os.File, at int64) (int, error) {
 	head := make([]byte, zstd.HeaderMaxSize)
 	n, err := readFull(f, head, at)
 	var h zstd.Header
-	if h.Decode(head[:n]) != nil || h.Skippable || err != nil {
-		return 0, err
+	if h.Decode(head[:n]) != nil || h.Skippable || h.FrameContentSize > maxFrame || err != nil {
+		return 0, 0, err
 	}
-	for size := h.HeaderSize; size < most; {
+	for size = h.HeaderSize; size < most; {
 		n, err := readFull(f, head[:blockHead], at+int64(size))
 		if n < blockHead || err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		block := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
 		last, repeated, length := block&1 == 1, block>>1&3 == 1, block>>3
@@ -531,26 +527,10 @@ func encodedSize(f *os.File, at int64) (int, error) {
 			size += 4
 		}
 		if last {
-			return size, nil
+			return size, int(h.FrameContentSize), nil
 		}
 	}
-	return 0, nil
-}
-
-// nextFrame returns the place of the next magic number of a frame; -1 if there is none.
-func nextFrame(f *os.File, at int64) (int64, error) {
-	magic := binary.LittleEndian.AppendUint32(nil, frameMagic)
-	part := make([]byte, 1<<20)
-	for {
-		n, err := readFull(f, part, at)
-		if i := bytes.Index(part[:n], magic); i >= 0 || err != nil {
-			return at + int64(i), err
-		}
-		if n < len(part) {
-			return -1, nil
-		}
-		at += int64(n - len(magic) + 1)
-	}
+	return 0, 0, nil
 }
 
 // read returns a part of the stream, which a single frame contains. It returns [errPack].
