@@ -114,7 +114,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	}
 	meta := b.Kinds().MetaHash()
 	n := Node{Hash: b.Algorithm().Sum(meta, payload), Type: meta, Payload: payload}
-	if err := CheckTitle(b.Kinds(), n); err != nil {
+	if err := CheckTitle(b.Kinds(), n, false); err != nil {
 		return "", err
 	}
 	return b.addSchemaNodes(n)

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -308,9 +307,9 @@ func referIf(ctx context.Context, s Collected, generation string, refer func() e
 }
 
 // CheckTitle rejects a schema with a title reserved for the schemas of our kinds, because readers would
-// misinterpret its nodes. Schemas already in a store stay readable. It accepts nodes that aren't schemas. The
-// error is a [*protocol.Error] of code invalid.
-func CheckTitle(kinds *Kinds, n Node) error {
+// misinterpret its nodes. Schemas already in a store stay readable. It accepts nodes that aren't schemas; and if the node
+// was received, a version of our kinds that a newer uwf has made. The error is a [*protocol.Error] of code invalid.
+func CheckTitle(kinds *Kinds, n Node, received bool) error {
 	if n.Type != kinds.MetaHash() && n.Type != n.Hash {
 		return nil
 	}
@@ -320,29 +319,17 @@ func CheckTitle(kinds *Kinds, n Node) error {
 	}
 	schema, _ := value.(map[string]any)
 	title, _ := schema["title"].(string)
-	if !strings.HasPrefix(strings.Map(seen, title), protocol.TitlePrefix) {
+	if !strings.HasPrefix(title, protocol.TitlePrefix) {
 		return nil
 	}
-	if _, ok := kinds.Builtin(n.Hash); ok {
+	_, builtin := kinds.Builtin(n.Hash)
+	if _, newer := kinds.newer(value); builtin || newer && received {
 		return nil
 	}
 	return &protocol.Error{
 		Code:    protocol.CodeInvalid,
 		Message: fmt.Sprintf("schema %s has the reserved title %q: titles that start with %s are for uwf's schemas", n.Hash, title, protocol.TitlePrefix),
 	}
-}
-
-// seen normalizes a character as a person perceives it: it folds upper case and full width, and drops
-// whitespace and invisible characters.
-func seen(r rune) rune {
-	const wide, wideEnd = '\uff01', '\uff5e' // ASCII in full width
-	switch {
-	case unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r):
-		return -1
-	case wide <= r && r <= wideEnd:
-		r -= wide - '!'
-	}
-	return unicode.ToLower(r)
 }
 
 // Read returns a node of one of our kinds: Read[protocol.Start](ctx, store, h). It returns the errors of Get

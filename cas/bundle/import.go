@@ -208,7 +208,7 @@ func (i *importing) compareNodes(ctx context.Context) error {
 			err = fmt.Errorf("the store: %w", &cas.CollisionError{Hash: h})
 		case errors.Is(err, cas.ErrNotFound):
 			if err = nil; !redactedThere {
-				err = i.titled(ctx, theirs)
+				err = cas.CheckTitle(i.file.Kinds(), theirs, true)
 			}
 		case errors.As(err, new(*cas.CorruptError)):
 			err = nil // it is replaced
@@ -252,17 +252,6 @@ func (w without) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 		return cas.Node{}, &cas.RedactedError{Tombstone: cas.Tombstone{Hash: h}}
 	}
 	return w.File.Get(ctx, h)
-}
-
-// titled rejects a new schema with a title reserved for our kinds, except for a version made by a newer uwf.
-func (i *importing) titled(ctx context.Context, n cas.Node) error {
-	err := cas.CheckTitle(i.file.Kinds(), n)
-	if err != nil {
-		if kind, _, _ := i.file.Kinds().Of(ctx, i.file, n.Hash); kind != "" {
-			return nil
-		}
-	}
-	return err
 }
 
 // Amount written in one commit.

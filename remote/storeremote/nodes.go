@@ -85,7 +85,7 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 	if err := cmp.Or(ctx.Err(), remote.CheckBatch(records)); err != nil || len(records) == 0 {
 		return nil, err
 	}
-	batch, err := r.checked(ctx, records)
+	batch, err := r.checked(records)
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +113,11 @@ type batch struct {
 }
 
 // checked decodes records and verifies their hashes.
-func (r *Remote) checked(ctx context.Context, records []remote.Record) (b batch, err error) {
+func (r *Remote) checked(records []remote.Record) (b batch, err error) {
 	for _, record := range records {
 		n, t, err := record.Check(r.store.Algorithm())
 		if err == nil && t == nil {
-			err = r.titled(ctx, n)
+			err = cas.CheckTitle(r.store.Kinds(), n, true)
 		}
 		switch {
 		case err != nil:
@@ -129,33 +129,6 @@ func (r *Remote) checked(ctx context.Context, records []remote.Record) (b batch,
 		}
 	}
 	return b, nil
-}
-
-// titled returns an error for a schema that claims the title of one of ours.
-func (r *Remote) titled(ctx context.Context, n cas.Node) error {
-	err := cas.CheckTitle(r.store.Kinds(), n)
-	if err == nil {
-		return nil
-	}
-	kind, _, _ := r.store.Kinds().Of(ctx, with{r.store, n}, n.Hash)
-	if kind != "" {
-		return nil // a version from a newer uwf
-	}
-	return err
-}
-
-// with is a reader with one additional node.
-type with struct {
-	cas.Reader
-	node cas.Node
-}
-
-// Get implements [cas.Getter].
-func (w with) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
-	if h == w.node.Hash {
-		return w.node, nil
-	}
-	return w.Reader.Get(ctx, h)
 }
 
 func (r *Remote) put(ctx context.Context, b batch) (different []cas.Hash, err error) {
