@@ -424,7 +424,7 @@ func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err
 	if err != nil || at != p {
 		return nil, err
 	}
-	if body, _, err = p.source.record(p.entry); err != nil {
+	if body, err = p.source.record(p.entry); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.source.at(p.entry), err)
 	}
 	switch {

@@ -50,37 +50,28 @@ func (s *Store) resolve(v *view, h cas.Hash) (cas.Node, place, error) {
 	var damaged place
 	for _, g := range v.sources {
 		entries, err := g.find(h.Number())
-		for i := 0; i < len(entries) && err == nil; i++ {
-			e := entries[i]
+		if err != nil {
+			return cas.Node{}, place{}, readError(h, err)
+		}
+		for _, e := range entries {
 			if groupOf(e.kind) != content {
 				continue
 			}
 			if e.kind == record.NoContent {
 				return cas.Node{}, damaged, cmp.Or(damage, notFound(h))
 			}
-			n, right, reason := s.node(g, h, e)
-			if errors.As(reason, new(*cas.CorruptError)) && !right {
-				if again, failed := g.distrust(); again || failed != nil {
-					entries, err = g.find(h.Number())
-					err = errors.Join(failed, err)
-					i = -1
-					continue
-				}
-			}
 			at := place{g, e}
-			if corrupt, ok := errors.AsType[*cas.CorruptError](reason); ok {
-				if damage == nil {
-					damage, damaged = reason, at
-				}
-				if e.kind == record.Tombstone && !corrupt.Cut {
-					return cas.Node{}, at, reason
-				}
+			n, err := s.node(g, h, e)
+			corrupt, ok := errors.AsType[*cas.CorruptError](err)
+			if ok && g.isLost(e) {
 				continue
 			}
-			return n, at, reason
-		}
-		if err != nil {
-			return cas.Node{}, place{}, readError(h, err)
+			if !ok || e.kind == record.Tombstone && !corrupt.Cut {
+				return n, at, err
+			}
+			if damage == nil {
+				damage, damaged = err, at
+			}
 		}
 	}
 	return cas.Node{}, damaged, cmp.Or(damage, notFound(h))
@@ -90,20 +81,20 @@ func notFound(h cas.Hash) error { return fmt.Errorf("%w: %s", cas.ErrNotFound, h
 
 func readError(h cas.Hash, err error) error { return fmt.Errorf("read node %s: %w", h, err) }
 
-// node reads a node from a record. right means that the record's header is intact.
-func (s *Store) node(g *source, h cas.Hash, e entry) (n cas.Node, right bool, err error) {
-	body, right, err := g.record(e)
+// node reads a node from a record.
+func (s *Store) node(g *source, h cas.Hash, e entry) (n cas.Node, err error) {
+	body, err := g.record(e)
 	if errors.Is(err, errPack) {
-		return n, true, &cas.CorruptError{Hash: h, Path: g.at(e), Reason: err.Error()}
+		return n, &cas.CorruptError{Hash: h, Path: g.at(e), Reason: err.Error()}
 	}
 	if err != nil {
-		return n, right, readError(h, err)
+		return n, readError(h, err)
 	}
 	n, err = s.hash.UnmarshalFile(h, body)
 	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
 		corrupt.Path, corrupt.Cut = g.at(e), corrupt.Cut || e.kind == record.Tombstone && endsWithZeros(body)
 	}
-	return n, right, err
+	return n, err
 }
 
 // endsWithZeros reports whether a body ends with zeros, as after a power cut before it was flushed.
@@ -321,7 +312,7 @@ func (s *Store) sealOf(v *view, h cas.Hash) (seal cas.Seal, err error) {
 	case !ok, at.entry.kind == record.NoSeal:
 		return seal, nil
 	}
-	body, _, err := at.source.record(at.entry)
+	body, err := at.source.record(at.entry)
 	if err != nil && !errors.Is(err, errPack) {
 		return seal, fmt.Errorf("read the seal of %s: %w", h, err)
 	}

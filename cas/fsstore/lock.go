@@ -167,7 +167,7 @@ func (s *Store) Homes() (found []string, err error) {
 		}
 	}
 	for hash, at := range records {
-		body, _, err := at.source.record(at.entry)
+		body, err := at.source.record(at.entry)
 		switch {
 		case err != nil && !errors.Is(err, errPack):
 			return nil, err
@@ -250,7 +250,7 @@ func (s *Store) rememberHome(ctx context.Context, add func(context.Context, bool
 	missing := func(v *view) ([]pending, error) {
 		at, ok, err := v.newestOf(home.hash, homes)
 		if ok && err == nil && at.entry.kind == record.Home {
-			if body, _, err := at.source.record(at.entry); err != nil || string(body) == text {
+			if body, err := at.source.record(at.entry); err != nil || string(body) == text {
 				return nil, err
 			}
 		}

@@ -398,6 +398,7 @@ func (s *Store) seal(g *source) error {
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, g.isLost)
 	size, _ := g.extent()
 	for range tries {
 		at, err := g.lastPut()

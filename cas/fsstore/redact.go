@@ -209,7 +209,7 @@ func (s *Store) setAside(ctx context.Context, h cas.Hash, of group) (to string, 
 		case err != nil:
 			return err
 		case ok:
-			body, _, err = at.source.record(at.entry)
+			body, err = at.source.record(at.entry)
 		}
 		if errors.Is(err, errPack) || errors.As(err, new(*cas.CorruptError)) {
 			return nil

@@ -1,6 +1,7 @@
 package fsstore
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -357,30 +358,32 @@ func segmentHeaders(path string) (all []entry, size int64, err error) {
 	return all, size, err
 }
 
-// record reads the body of a record. right means that its header is intact; otherwise the index can be wrong.
-func (g *source) record(e entry) (body []byte, right bool, err error) {
-	if g.first != nil {
-		body, err = g.readFile(e)
-		return body, true, err
-	}
-	var data []byte
-	if g.name.isPack() {
-		p, failed := g.openedPack()
-		if failed != nil {
-			return nil, false, failed
+// record reads the body of a record, which can be damaged, or shorter than its index says.
+func (g *source) record(e entry) ([]byte, error) {
+	switch {
+	case g.first != nil:
+		return g.readFile(e)
+	case g.name.isPack():
+		p, err := g.openedPack()
+		if err != nil {
+			return nil, err
 		}
-		data, err = p.read(e.at, record.HeaderSize+e.length)
-	} else {
-		data = make([]byte, record.HeaderSize+e.length) // a segment can be shorter
-		n, failed := g.files.readAt(g.dataPath(), data, e.at)
-		data, err = data[:n], failed
+		return p.read(e.at+record.HeaderSize, e.length)
 	}
-	if err != nil {
-		return nil, false, err
+	body := make([]byte, e.length)
+	n, err := g.files.readAt(g.dataPath(), body, e.at+record.HeaderSize)
+	return body[:n], err
+}
+
+// isLost reports whether a record of the index isn't in its segment: a power cut has lost it before anything durable
+// referred to it.
+func (g *source) isLost(e entry) bool {
+	if g.name.isPack() {
+		return false
 	}
-	h, ok := record.Parse(data)
-	return data[min(record.HeaderSize, len(data)):], ok && h == record.Header{Kind: e.kind, Length: e.length, Hash: e.hash},
-		nil
+	head := make([]byte, record.HeaderSize)
+	n, err := g.files.readAt(g.dataPath(), head, e.at)
+	return err == nil && len(bytes.TrimLeft(head[:n], "\x00")) == 0
 }
 
 func (g *source) openedPack() (*pack, error) {
@@ -395,16 +398,6 @@ func (g *source) isIntact() (bool, error) {
 	defer g.mu.Unlock()
 	p, err := g.openPack(-1)
 	return err == nil && !g.redone && !p.searched, err
-}
-
-// distrust rebuilds the index unless that was done, and reports whether it did.
-func (g *source) distrust() (bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.redone {
-		return false, nil
-	}
-	return true, g.rebuild()
 }
 
 // update reads additions of other processes to a segment that isn't sealed. last means that it is the newest one, which
@@ -429,7 +422,7 @@ func (g *source) update(last bool) error {
 			}
 		}
 	}
-	// It was sealed or cut off, or a redaction has replaced it: it is loaded when it is needed.
+	// It was sealed, cut off or replaced: it is loaded when it is needed.
 	g.files.forget(g.dataPath())
 	g.sorted, g.recent, g.behind, g.redone, g.loaded = nil, nil, nil, false, false
 	return nil

@@ -124,26 +124,18 @@ func (s *Store) list() (*view, error) {
 	return v, nil
 }
 
-// listNames lists the segments or packs in a directory, until the result is the same twice: a listing can miss files
-// that are being replaced.
+// listNames lists the segments or packs in a directory.
 func listNames(dir string) (names []fileName, err error) {
-	for range tries {
-		entries, err := os.ReadDir(dir)
-		if err != nil && !isGone(err) {
-			return nil, err
-		}
-		var now []fileName
-		for _, e := range entries {
-			if n, ok := parseName(e.Name()); ok {
-				now = append(now, n)
-			}
-		}
-		if slices.Equal(names, now) {
-			break
-		}
-		names = now
+	entries, err := os.ReadDir(dir)
+	if isGone(err) {
+		return nil, nil
 	}
-	return names, nil
+	for _, e := range entries {
+		if n, ok := parseName(e.Name()); ok {
+			names = append(names, n)
+		}
+	}
+	return names, err
 }
 
 // pathOf returns the path of a segment or pack, without extension.
