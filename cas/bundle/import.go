@@ -227,31 +227,15 @@ func (i *importing) passOver(ctx context.Context) error {
 		return nil
 	}
 	i.wanted = map[cas.Hash]bool{}
-	here := without{i.file, map[cas.Hash]bool{}}
+	here := map[cas.Hash]bool{}
 	for _, h := range i.done.Redacted {
-		here.redacted[h] = true
+		here[h] = true
 	}
-	for n, err := range graph.Walk(ctx, here, i.file.Manifest.roots(), graph.WalkOptions{FollowTypes: true}) {
-		if _, redacted := cas.AsRedacted(err); err != nil && !redacted {
-			return err
-		}
-		i.wanted[n.Hash] = true
-	}
-	return nil
-}
-
-// without is a bundle with additional redacted nodes.
-type without struct {
-	*File
-	redacted map[cas.Hash]bool
-}
-
-// Get implements [cas.Getter].
-func (w without) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
-	if w.redacted[h] {
-		return cas.Node{}, &cas.RedactedError{Tombstone: cas.Tombstone{Hash: h}}
-	}
-	return w.File.Get(ctx, h)
+	o := graph.BottomUpOptions{Known: func(h cas.Hash) (bool, error) { return here[h] || i.file.whole[h], nil }}
+	return graph.BottomUp(ctx, i.file, i.file.Manifest.roots(), o, func(v graph.Visited) error {
+		i.wanted[v.Node.Hash] = true
+		return nil
+	})
 }
 
 // Amount written in one commit.
