@@ -333,14 +333,22 @@ func TestCompactionDue(t *testing.T) {
 // full is a disk on which one operation fails, and every later one succeeds.
 type full struct {
 	durable.FS
-	left int
+	left   int
+	killed bool // every later one fails as well
 }
 
 var errFull = errors.New("no space left on device")
 
 func (f *full) fails() bool {
 	f.left--
-	return f.left == -1
+	return f.left == -1 || f.killed && f.left < 0
+}
+
+func (f *full) Remove(path string) error {
+	if f.killed && f.left < 0 {
+		return errFull
+	}
+	return f.FS.Remove(path)
 }
 
 func (f *full) WriteTemp(path string, data []byte, perm fs.FileMode, flush durable.Flush) (string, error) {
@@ -411,6 +419,75 @@ func TestFullDisk(t *testing.T) {
 			require.Greater(t, failing, 20, "every operation has failed once")
 			return
 		}
+	}
+}
+
+// Whatever write or flush of a redaction fails, or is the first one after a kill, other nodes stay, and repeating it
+// removes the content.
+func TestInterruptedRedaction(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for n := range 120 {
+		dir := t.TempDir()
+		disk := &full{FS: fast{durable.OS()}, left: -2}
+		s := open(t, dir, fsstore.Options{FS: disk})
+		all := nodes(t, cas.XXH3, 6)
+		require.NoError(t, s.Commit(ctx, all[:3]...))
+		require.NoError(t, compactOnce(ctx, s))
+		require.NoError(t, s.Commit(ctx, all[2:]...)) // one is in a pack and in the log
+		secret, others := all[2], append(all[:2:2], all[3:]...)
+		redact := func(s *fsstore.Store) error {
+			return s.Redact(ctx, func() error { return nil }, cas.Tombstone{Hash: secret.Hash, Type: secret.Type, Reason: "why"})
+		}
+		disk.left, disk.killed = n/2, n%2 == 1
+		failed := redact(s)
+		s = open(t, dir, fsstore.Options{})
+		requireNodes(t, s, others)
+		if got, err := s.Get(ctx, secret.Hash); failed == nil || err != nil {
+			_, redacted := cas.AsRedacted(err)
+			require.True(t, redacted, "%v", err)
+		} else {
+			require.Equal(t, secret, got)
+		}
+		require.NoError(t, s.Put(ctx, all...), "writers continue")
+		require.NoError(t, redact(s))
+		castest.RequireErased(t, dir, secret.Payload)
+		requireNodes(t, open(t, dir, fsstore.Options{}), others)
+		if failed == nil && disk.killed {
+			require.Greater(t, n, 12, "every operation has failed once")
+			return
+		}
+	}
+}
+
+// Redactions lose nothing that another process commits meanwhile.
+func TestRedactionsBesideAWriter(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{FS: fast{durable.OS()}})
+	const many = 12
+	secrets, others := nodes(t, cas.XXH3, many), nodes(t, cas.XXH3, 20*many)[many:]
+	require.NoError(t, s.Commit(ctx, secrets...))
+	writer := open(t, dir, fsstore.Options{FS: fast{durable.OS()}})
+	written := make(chan error, 1)
+	go func() {
+		var err error
+		for part := range slices.Chunk(others, 3) {
+			err = errors.Join(err, writer.Commit(ctx, append(part, secrets...)...))
+		}
+		written <- err
+	}()
+	for _, n := range secrets {
+		require.NoError(t, s.Redact(ctx, func() error { return nil }, cas.Tombstone{Hash: n.Hash, Type: n.Type}))
+	}
+	require.NoError(t, <-written)
+	s = open(t, dir, fsstore.Options{})
+	requireNodes(t, s, others)
+	for _, n := range secrets {
+		_, err := s.Get(ctx, n.Hash)
+		require.ErrorAs(t, err, new(*cas.RedactedError))
+		castest.RequireErased(t, dir, cas.MarshalFile(n))
 	}
 }
 

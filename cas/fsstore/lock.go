@@ -38,6 +38,10 @@ func (s *Store) exclusively(ctx context.Context, run func(*exclusive) error) err
 	if err = o.stopWriters(ctx); err == nil {
 		err = run(o)
 	}
+	err = errors.Join(err, o.admitWriters())
+	if erased := o.erase(ctx); erased != nil {
+		err = errors.Join(err, fmt.Errorf("the content of redacted nodes remains in the files of the store: %w", erased))
+	}
 	return errors.Join(err, o.release())
 }
 
@@ -73,14 +77,8 @@ func (o *exclusive) admitWriters() error {
 	return held.Unlock()
 }
 
-// release lets writers continue, and then removes the content of redacted nodes, which can take long.
-func (o *exclusive) release() (err error) {
-	err = o.admitWriters()
-	if erased := o.erase(context.Background()); erased != nil {
-		err = errors.Join(err, fmt.Errorf("the content of redacted nodes remains in the files of the store: %w", erased))
-	}
-	return errors.Join(err, o.compact.Unlock())
-}
+// release lets writers and other upkeep continue.
+func (o *exclusive) release() error { return errors.Join(o.admitWriters(), o.compact.Unlock()) }
 
 // LockShared implements [cas.SharedLocker]. In a store of the original it does nothing, because it isn't
 // collected and we add no files to it. For a store that doesn't exist yet it creates the lock.

@@ -49,8 +49,8 @@ func (s *Store) Redact(ctx context.Context, check func() error, tombstones ...ca
 	})
 }
 
-// erase removes the content of redacted nodes from all files: it packs the segments, and the packs that contain it,
-// without what no longer counts.
+// erase removes the content of redacted nodes from all files, which can take long, while writers continue: it packs the
+// segments, and the packs that contain it, without what no longer counts.
 func (o *exclusive) erase(ctx context.Context) error {
 	if len(o.redacted) == 0 {
 		return nil

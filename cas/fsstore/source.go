@@ -375,15 +375,21 @@ func (g *source) record(e entry) ([]byte, error) {
 	return body[:n], err
 }
 
-// isLost reports whether a record of the index isn't in its segment: a power cut has lost it before anything durable
-// referred to it.
+// isLost reports whether a record of the index isn't in its segment: a power cut has lost it, or left only the beginning
+// of its header, before anything durable referred to it.
 func (g *source) isLost(e entry) bool {
 	if g.name.isPack() {
 		return false
 	}
-	head := make([]byte, record.HeaderSize)
-	n, err := g.files.readAt(g.dataPath(), head, e.at)
-	return err == nil && len(bytes.TrimLeft(head[:n], "\x00")) == 0
+	const start = 8 // of the body, which doesn't begin with zeros
+	data := make([]byte, record.HeaderSize+min(start, e.length))
+	n, err := g.files.readAt(g.dataPath(), data, e.at)
+	if err != nil || n < len(data) {
+		return false
+	}
+	written := len(bytes.TrimRight(data, "\x00"))
+	head := record.Header{Kind: e.kind, Length: e.length, Hash: e.hash}.Append(nil)
+	return written == 0 || e.length > 0 && written < record.HeaderSize && bytes.HasPrefix(head, data[:written])
 }
 
 func (g *source) openedPack() (*pack, error) {
