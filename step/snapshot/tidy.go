@@ -168,7 +168,7 @@ func (g git) forget(ctx context.Context, store string, gone func(string) bool, d
 }
 
 // prune deletes unreferenced objects and packs the rest. Packs shared with the user's git directory stay,
-// because they take no space.
+// because they take no space. Packs of a partial clone stay, because git repacks only what is complete.
 func (g git) prune(ctx context.Context, store, common string) error {
 	const young = "1.hour.ago" // a process might be about to reference it
 	args := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}
@@ -187,6 +187,9 @@ func (g git) prune(ctx context.Context, store, common string) error {
 	// Prune loose objects first: packing would reset their age.
 	if _, err := g.run(ctx, nil, "prune", "--expire="+young); err != nil {
 		return err
+	}
+	if _, partial, err := harmless(ctx, newGit(g.env, common)); common != "" && err == nil && partial {
+		return g.pack(ctx, store, common)
 	}
 	_, err := g.run(ctx, nil, args...)
 	return err

@@ -125,6 +125,22 @@ func TestCollectPacks(t *testing.T) {
 	w.restore(tree)
 }
 
+// A collection of a partial clone's snapshots doesn't need the objects that the clone lacks.
+func TestCollectPartial(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git config uploadpack.allowFilter true; git clone -q --filter=blob:none --no-checkout "file://$PWD" ../partial
+		cd ../partial; git sparse-checkout set --no-cone /a; git checkout -q`)
+	w.root = filepath.Join(w.dir, "partial")
+	w.sh(`echo changed > a`)
+	tree := w.take().Tree
+	w.age()
+	w.collect(snapshot.Needs{Gone: func(string) bool { return false }}, false)
+	require.Zero(t, w.loose())
+	w.sh(`git checkout -q a`)
+	w.restore(tree)
+}
+
 // After many snapshots, their objects are packed, and none is lost.
 func TestTidy(t *testing.T) {
 	t.Parallel()
