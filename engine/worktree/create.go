@@ -145,17 +145,19 @@ func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record str
 	if err := dir.Make(); err != nil {
 		return "", err
 	}
-	if n.Tree != "" {
-		if err := n.Repo.Seed(ctx, spec.Git, true); err != nil {
-			return "", err
-		}
-		if err := e.fetch(ctx, spec.Git, n.Tree); err != nil {
-			return "", err
-		}
+	if err := n.Repo.Seed(ctx, spec.Git, true); err != nil {
+		return "", err
+	}
+	if n.Tree == "" {
+		n.Tree, err = n.Repo.TreeOf(ctx, spec, n.Base)
+	} else {
+		err = e.fetch(ctx, spec.Git, n.Tree)
+	}
+	if err != nil {
+		return "", err
 	}
 	record = dir.File(runfiles.RestoreFile)
-	n.Tree, err = snapshot.PlanWorktree(ctx, e.Env, n.Repo, spec, n.Tree, n.Base, branch, record)
-	return record, err
+	return record, n.Repo.PlanWorktree(n.Tree, n.Base, branch, record)
 }
 
 // branchOf returns the branch of a thread's worktree: uwf/<workflow>-<end of the ID>. If a branch uwf exists,
@@ -241,16 +243,8 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	if err != nil || !t.Ended && chain.Last != nil && (t.Facts.Imported == nil || !e.RunDir(t.ID).Read().Missing) {
 		return err
 	}
-	switch {
-	case isGone(path):
-	case isGone(e.RunDir(t.ID).File(runfiles.RestoreFile)):
-		return nil
-	default: // its creation was interrupted
-		repo, _, err := e.treeOf(ctx, w, t.ID)
-		if err == nil {
-			err = e.removeUnused(ctx, repo, path, w.Base)
-		}
-		if err != nil {
+	if !isGone(path) { // if it was created completely, there is no plan
+		if removed, err := e.removePlanned(ctx, t.ID); err != nil || !removed {
 			return err
 		}
 	}

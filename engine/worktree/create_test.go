@@ -222,7 +222,7 @@ func TestComeBack(t *testing.T) {
 			root := w.Workspace(id).Root
 			if tt.left {
 				require.NoError(t, os.Remove(filepath.Join(root, "a")))
-				w.Write(w.RunDir(id).File(runfiles.RestoreFile), "{}")
+				w.Write(w.RunDir(id).File(runfiles.RestoreFile), `{"repo":"`+w.Repo+`","commit":"`+w.Git(w.Repo, "rev-parse", "HEAD")+`"}`)
 			} else {
 				w.Git(w.Repo, "worktree", "remove", "--force", root)
 			}

@@ -354,8 +354,7 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	if known, err := heads.ThreadStates(ctx, e.Heads); err != nil || known[id].Head != "" {
 		return false, err
 	}
-	done, err = snapshot.RemovePlanned(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),
-		func(path, commit string) error { return e.unused(ctx, path, commit) })
+	done, err = e.removePlanned(ctx, id)
 	if refused := (*snapshot.RefusedError)(nil); errors.As(err, &refused) {
 		e.Warn(cwd.Shown(refused.Error()))
 		return false, nil

@@ -296,10 +296,8 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 		return nil, err
 	}
 	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: base, Tree: about.by, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
-	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // interrupted before the thread recorded it
-		if err := e.removeUnused(ctx, repo, e.Dirs.Worktree(t.ID), base); err != nil {
-			return nil, err
-		}
+	if _, err := e.removePlanned(ctx, t.ID); err != nil { // interrupted before the thread recorded it
+		return nil, err
 	}
 	w, err := e.AddWorktree(ctx, n)
 	if err == nil {

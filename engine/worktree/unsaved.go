@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -459,10 +460,8 @@ func (e Keeper) unused(ctx context.Context, path, commit string) error {
 	return nil
 }
 
-// removeUnused removes a worktree that never got its thread, unless [Keeper.unused] returns an error.
-func (e Keeper) removeUnused(ctx context.Context, r snapshot.Repo, path, commit string) error {
-	if err := e.unused(ctx, path, commit); err != nil {
-		return err
-	}
-	return r.RemoveWorktree(ctx, path, "", "")
+// removePlanned removes a thread's worktree if its creation was interrupted, unless [Keeper.unused] returns an error.
+func (e Keeper) removePlanned(ctx context.Context, id string) (removed bool, err error) {
+	return snapshot.RemovePlanned(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),
+		func(path, commit string) error { return e.unused(ctx, path, commit) })
 }

@@ -240,22 +240,12 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
 }
 
-// PlanWorktree records that a work tree will be created with the files of a tree, or of the commit if tree is
-// "", and returns the tree. branch is created with it unless "". [Reset] writes the files or, if it was
-// interrupted, [FinishWorktree]. The plan is deleted before anyone can work there.
-func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
-	record string) (protocol.Tree, error) {
-	if err := r.Seed(ctx, s.Git, true); err != nil {
-		return "", err
-	}
-	if tree == "" {
-		var err error
-		if tree, err = r.TreeOf(ctx, s, commit); err != nil {
-			return "", err
-		}
-	}
+// PlanWorktree records that a worktree will be created with the files of a tree, at a commit, and with branch unless
+// "". [Reset] writes the files or, if it was interrupted, [FinishWorktree]. The plan is deleted before anyone can work
+// there.
+func (r Repo) PlanWorktree(tree protocol.Tree, commit, branch, record string) error {
 	text, _ := json.Marshal(making{tree, r.Root, branch, commit}) // encoding texts can't fail
-	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
+	return durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
 }
 
 // SkipAbsent makes the user's git ignore the files that a sparse checkout omits from a new worktree: all
