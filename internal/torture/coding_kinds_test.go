@@ -151,21 +151,22 @@ func (c *coding) cleanEnded(th *coder) act {
 
 // redact redacts a key in the snapshots of a thread with a worktree.
 func (c *coding) redact(*coder) act {
-	number := c.told([]edit{{"ü/key", file{"100644", fmt.Sprintln("key", c.random.Int64())}}}, "again")
+	name := fmt.Sprint("ü/key-", c.random.Int64()) // later snapshots leave out a redacted path
+	number := c.told([]edit{{name, file{"100644", fmt.Sprintln("key", c.random.Int64())}}}, "again")
 	th := c.add(c.started("in-place"), c.top, nil)
 	step := c.step(th)
 	step.args = append([]string{"thread", "step", th.id}, c.coderArgs(number)...)
 	step.done = func(ended) { c.taken(th, []string{}, number, c.disk[th.top]) }
 	c.played(step)
 	c.threads = slices.DeleteFunc(c.threads, func(other *coder) bool { return other == th })
-	_, sum, _ := strings.Cut(c.disk[c.top]["ü/key"], " ")
+	_, sum, _ := strings.Cut(c.disk[c.top][name], " ")
 	require.NoError(c, c.has(sum), "a step keeps a key")
-	return act{name: "redact", args: []string{"thread", "redact", th.id, "--files", "ü/key"}, done: func(e ended) {
+	return act{name: "redact", args: []string{"thread", "redact", th.id, "--files", name}, done: func(e ended) {
 		require.Error(c, c.has(sum), "%s: the key is still there: %s", c.layout.name, e)
 		require.Equal(c, th.chain, c.stepsOf(th))
 		c.same(c.disk[c.top], c.read(c.top), "files beside a redaction")
-		c.sh(`cd "$(git rev-parse --show-toplevel)"; rm ü/key`)
-		delete(c.disk[c.top], "ü/key")
+		c.sh(`cd "$(git rev-parse --show-toplevel)"; rm ` + name)
+		delete(c.disk[c.top], name)
 	}}
 }
 
