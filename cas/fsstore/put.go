@@ -395,10 +395,12 @@ func (s *Store) seal(g *source) error {
 		return err
 	}
 	all, err := g.entries(0, 255)
+	if err == nil {
+		all, err = g.written(all)
+	}
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, g.isLost)
 	size, _ := g.extent()
 	for range tries {
 		at, err := g.lastPut()

@@ -1,6 +1,7 @@
 package fsstore
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -375,21 +376,39 @@ func (g *source) record(e entry) ([]byte, error) {
 	return body[:n], err
 }
 
-// isLost reports whether a record of the index isn't in its segment: a power cut has lost it, or left only the beginning
-// of its header, before anything durable referred to it.
-func (g *source) isLost(e entry) bool {
-	if g.name.isPack() {
-		return false
-	}
-	const start = 8 // of the body, which doesn't begin with zeros
-	data := make([]byte, record.HeaderSize+min(start, e.length))
-	n, err := g.files.readAt(g.dataPath(), data, e.at)
-	if err != nil || n < len(data) {
-		return false
-	}
-	written := len(bytes.TrimRight(data, "\x00"))
+// startOf is the number of bytes at the beginning of a record by which [isLost] decides. A body doesn't begin with zeros.
+const startOf = record.HeaderSize + 8
+
+// isLost reports whether a record of an index isn't in its segment, according to the beginning of it there: a power cut has
+// lost it, or left only a part of its header, before anything durable referred to it.
+func isLost(e entry, start []byte) bool {
+	start = start[:min(len(start), startOf, record.HeaderSize+e.length)]
+	written := len(bytes.TrimRight(start, "\x00"))
 	head := record.Header{Kind: e.kind, Length: e.length, Hash: e.hash}.Append(nil)
-	return written == 0 || e.length > 0 && written < record.HeaderSize && bytes.HasPrefix(head, data[:written])
+	return written == 0 || e.length > 0 && written < record.HeaderSize && bytes.HasPrefix(head, start[:written])
+}
+
+// isLost reports whether a record isn't in a segment.
+func (g *source) isLost(e entry) bool {
+	start := make([]byte, startOf)
+	n, err := g.files.readAt(g.dataPath(), start, e.at)
+	return !g.name.isPack() && err == nil && isLost(e, start[:n])
+}
+
+// written returns the records that are in a segment, which it reads once.
+func (g *source) written(all []entry) ([]entry, error) {
+	f, err := safeopen.Open(g.dataPath(), safeopen.NoFollow)
+	if err != nil {
+		return nil, err
+	}
+	in, at := bufio.NewReaderSize(f, 64<<10), int64(0)
+	all = slices.DeleteFunc(all, func(e entry) bool {
+		_, failed := in.Discard(int(e.at - at))
+		start, _ := in.Peek(startOf) // fewer at the end
+		at, err = e.at, cmp.Or(err, failed)
+		return isLost(e, start)
+	})
+	return all, errors.Join(err, f.Close())
 }
 
 func (g *source) openedPack() (*pack, error) {
