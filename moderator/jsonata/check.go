@@ -470,7 +470,7 @@ func (c *call) absent(p syntax.Param, index int, context any) (any, error) {
 		return undefined{}, nil
 	}
 	if strings.IndexByte(p.Kinds, kindOf(context)) < 0 {
-		return nil, c.failValue(context, "T0411", "%s without argument %d uses the context, which must be %s, not %s",
+		return nil, c.fail("T0411", "%s without argument %d uses the context, which must be %s, not %s",
 			c.token, index+1, fitting(p), describe(context))
 	}
 	return context, nil
@@ -490,7 +490,7 @@ func (c *call) asArray(p syntax.Param, arg any, index int) (any, error) {
 		}
 		for i := range l.len() {
 			if kindOf(l.item(i)) != p.Item {
-				return nil, c.failValue(arg, "T0412", "argument %d of %s must be an array of %ss, not %s",
+				return nil, c.fail("T0412", "argument %d of %s must be an array of %ss, not %s",
 					index+1, c.token, kindName(p.Item), describe(l.item(i)))
 			}
 		}
@@ -507,9 +507,9 @@ func (c *call) mismatch(m *matcher, args []any) error {
 	case m.arg == len(args):
 		return c.fail("T0410", "%s: missing argument %d: %s", c.token, m.arg+1, fitting(m.params[m.param]))
 	case m.param == len(m.params):
-		return c.failValue(args[m.arg], "T0410", "%s takes no argument %d", c.token, m.arg+1)
+		return c.fail("T0410", "%s takes no argument %d", c.token, m.arg+1)
 	}
-	return c.failValue(args[m.arg], "T0410", "argument %d of %s must be %s, not %s",
+	return c.fail("T0410", "argument %d of %s must be %s, not %s",
 		m.arg+1, c.token, fitting(m.params[m.param]), describe(args[m.arg]))
 }
 

@@ -291,7 +291,7 @@ func (e *evaluator) numbers(n *syntax.Range, in any, env *frame) (any, error) {
 func (s site) whole(v any, code, side string) (float64, error) {
 	f, ok := jsnumber.Float(v)
 	if !isUndefined(v) && (!ok || f != math.Trunc(f) || math.Abs(f) > 1<<53) {
-		return 0, s.failValue(v, code, "the %s side of %q must be a whole number, not %s", side, s.token, describe(v))
+		return 0, s.fail(code, "the %s side of %q must be a whole number, not %s", side, s.token, describe(v))
 	}
 	return f, nil
 }
@@ -348,16 +348,14 @@ func (e *evaluator) key(n syntax.Node, item any, env *frame) (*string, error) {
 	}
 	key, ok := v.(string)
 	if !ok {
-		return nil, e.at(n.Shared().At, "").failValue(v, "T1003", "a key must be a string, not %s", describe(v))
+		return nil, e.at(n.Shared().At, "").fail("T1003", "a key must be a string, not %s", describe(v))
 	}
 	return &key, nil
 }
 
 func (s site) addTo(b *bucket, key string, item any, pair int) error {
 	if b.pair != pair {
-		err := s.fail("D1009", "duplicate key %s in {…}", syntax.Quote(syntax.Shorten(key, syntax.MaxShown)))
-		err.Value = syntax.Quote(syntax.Shorten(key, syntax.MaxShown))
-		return err
+		return s.fail("D1009", "duplicate key %s in {…}", syntax.Quote(syntax.Shorten(key, syntax.MaxShown)))
 	}
 	if !b.many {
 		b.many = true
@@ -463,7 +461,7 @@ func (e *evaluator) notCallable(n *syntax.Call, callee any) error {
 	if n.Partial {
 		code = "T1008"
 	}
-	return s.failValue(callee, code, "only a function can be called, not %s", describe(callee))
+	return s.fail(code, "only a function can be called, not %s", describe(callee))
 }
 
 // invoke calls a function with a context.
@@ -602,7 +600,7 @@ func (e *evaluator) apply(n *syntax.Apply, in any, env *frame) (any, error) {
 	}
 	f, ok := right.(*function)
 	if !ok {
-		return nil, e.at(n.At, "~>").failValue(right, "T2006", `the right side of "~>" must be a function, not %s`, describe(right))
+		return nil, e.at(n.At, "~>").fail("T2006", `the right side of "~>" must be a function, not %s`, describe(right))
 	}
 	if first, ok := left.(*function); ok {
 		return compose(first, f), nil

@@ -44,7 +44,7 @@ func (e *evaluator) negate(n *syntax.Negate, in any, env *frame) (any, error) {
 	}
 	f, ok := jsnumber.Float(v)
 	if !ok {
-		return nil, e.at(n.At, "-").failValue(v, "D1002", "only a number can be negated, not %s", describe(v))
+		return nil, e.at(n.At, "-").fail("D1002", "only a number can be negated, not %s", describe(v))
 	}
 	return -f, nil
 }
@@ -89,7 +89,7 @@ func (s site) operand(v any, code, side string) (float64, bool, error) {
 	}
 	f, ok := jsnumber.Float(v)
 	if !ok {
-		return 0, false, s.failValue(v, code, "the %s side of %q must be a number, not %s", side, s.token, describe(v))
+		return 0, false, s.fail(code, "the %s side of %q must be a number, not %s", side, s.token, describe(v))
 	}
 	if !isFinite(f) {
 		return 0, false, s.infinite(f)
@@ -136,14 +136,14 @@ func (s site) order(left, right any) (any, error) {
 	l, r := kindOf(left), kindOf(right)
 	for _, v := range []any{left, right} {
 		if k := kindOf(v); k != 'm' && k != 's' && k != 'n' {
-			return nil, s.failValue(v, "T2010", "%q compares numbers or strings, not %s", s.token, describe(v))
+			return nil, s.fail("T2010", "%q compares numbers or strings, not %s", s.token, describe(v))
 		}
 	}
 	if l == 'm' || r == 'm' {
 		return undefined{}, nil
 	}
 	if l != r {
-		return nil, s.failValue(left, "T2009", "%q cannot compare %s with %s", s.token,
+		return nil, s.fail("T2009", "%q cannot compare %s with %s", s.token,
 			describe(left), describe(right))
 	}
 	order, err := s.compare(left, right)

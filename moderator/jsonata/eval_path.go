@@ -388,11 +388,11 @@ func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error)
 		}
 		for _, v := range []any{x, y} {
 			if k := kindOf(v); k != 's' && k != 'n' {
-				return false, s.failValue(v, "T2008", "^(…) sorts by numbers or strings, not by %s", describe(v))
+				return false, s.fail("T2008", "^(…) sorts by numbers or strings, not by %s", describe(v))
 			}
 		}
 		if kindOf(x) != kindOf(y) {
-			return false, s.failValue(x, "T2007", "^(…) cannot sort by both %s and %s", describe(x),
+			return false, s.fail("T2007", "^(…) cannot sort by both %s and %s", describe(x),
 				describe(y))
 		}
 		if order, err := s.compare(x, y); err != nil || order != 0 {
@@ -459,7 +459,7 @@ func (c *call) sort() (any, error) {
 	}
 	for i := range l.len() {
 		if k := kindOf(l.item(i)); l.len() > 1 && (k != 's' && k != 'n' || k != kindOf(l.item(0))) {
-			return nil, c.failValue(l.item(i), "D3070", "$sort without a function sorts numbers or strings, not %s",
+			return nil, c.fail("D3070", "$sort without a function sorts numbers or strings, not %s",
 				describe(l.item(i)))
 		}
 	}

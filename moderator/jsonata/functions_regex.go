@@ -73,7 +73,7 @@ func (c *call) forMatches(r *syntax.Regex, limit float64, visit func(m *match) e
 func (c *call) limit(i int, code string) (float64, error) {
 	limit := c.num(i, math.Inf(1))
 	if limit < 0 {
-		return 0, c.failValue(c.args[i], code, "argument %d of %s must not be negative", i+1, c.token)
+		return 0, c.fail(code, "argument %d of %s must not be negative", i+1, c.token)
 	}
 	return limit, nil
 }
@@ -248,7 +248,7 @@ func (c *call) replacement(r *syntax.Regex, m *match) (string, error) {
 		if text, ok := v.(string); ok {
 			return text, nil
 		}
-		return "", c.failValue(v, "D3012", "the function of $replace must return a string, not %s", describe(v))
+		return "", c.fail("D3012", "the function of $replace must return a string, not %s", describe(v))
 	}
 	var out strings.Builder
 	rest := c.textArg(2)

@@ -171,7 +171,7 @@ func (c *call) toNumber() (any, error) {
 		if f, ok := parseNumber(v); ok {
 			return f, nil
 		}
-		return nil, c.failValue(v, "D3030", "%s is not a number", describe(v))
+		return nil, c.fail("D3030", "%s is not a number", describe(v))
 	}
 	return c.args[0], nil
 }
@@ -240,7 +240,7 @@ func (c *call) power() (any, error) {
 
 func (c *call) sqrt() (any, error) {
 	if c.num(0, 0) < 0 {
-		return nil, c.failValue(c.args[0], "D3060", "%s has no square root", describe(c.args[0]))
+		return nil, c.fail("D3060", "%s has no square root", describe(c.args[0]))
 	}
 	return c.numeric(math.Sqrt)
 }
@@ -248,11 +248,11 @@ func (c *call) sqrt() (any, error) {
 func (c *call) formatBase() (any, error) {
 	radix := math.RoundToEven(c.num(1, 10))
 	if !(radix >= 2 && radix <= 36) {
-		return nil, c.failValue(c.args[1], "D3100", "the base must be from 2 to 36, not %s", describe(c.args[1]))
+		return nil, c.fail("D3100", "the base must be from 2 to 36, not %s", describe(c.args[1]))
 	}
 	f := math.RoundToEven(c.num(0, 0))
 	if math.Abs(f) > 1<<53 || math.IsNaN(f) {
-		return nil, c.failValue(c.args[0], "D3100", "%s is too large for another base", jsnumber.Format(f))
+		return nil, c.fail("D3100", "%s is too large for another base", jsnumber.Format(f))
 	}
 	return strconv.FormatInt(int64(f), int(radix)), nil
 }

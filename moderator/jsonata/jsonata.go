@@ -138,13 +138,6 @@ func (s site) fail(code, format string, args ...any) *Error {
 	}
 }
 
-// failValue returns an error about a value.
-func (s site) failValue(v any, code, format string, args ...any) *Error {
-	err := s.fail(code, format, args...)
-	err.Value = excerpt(v)
-	return err
-}
-
 func (s site) spend(steps int) error  { return s.e.spend(s.where, steps) }
 func (s site) deep(depth int) error   { return s.e.deep(s.where, depth) }
 func (s site) grow(items int) error   { return s.e.grow(s.where, items) }

@@ -108,40 +108,39 @@ func TestMessages(t *testing.T) {
 func TestValueMessages(t *testing.T) {
 	t.Parallel()
 	input := thread(t, `{"n":1,"s":"three","o":{"k":[1,2]},"a":[1,"x"],"z":null,"long":"`+strings.Repeat("é", 100)+`"}`)
-	for _, c := range []struct{ src, value string }{
-		{"s > 3", `"three"`},
-		{"true > 3", "true"},
-		{"n +\n s", `"three"`},
-		{"o * 2", `{"k":[1,2]}`},
-		{"-s", `"three"`},
-		{"[n..s]", `"three"`},
-		{"$sum(a)", `[1,"x"]`},
-		{"$contains(s, n)", "1"},
-		{"$number(z)", "null"},
-		{"$number(s)", `"three"`},
-		{"o.$length()", `{"k":[1,2]}`},
-		{"{n: 1}", "1"},
-		{"$error('no ' & s)", ""},
-		{"$assert(n = 2, 'n must be 2')", ""},
-		{"n.$uppercase()", "1"},
-		{"$uppercase(n)", "1"},
-		{"n ~> s", `"three"`},
-		{"1/0", ""},
-		{"$map(a, function($x){count($x)})", ""},
-		{"($f := function($x)<n:n>{$x}; $f(s))", `"three"`},
-		{"a^($)", "1"},
-		{"$sort(a)", `"x"`},
-		{"$match(s, $uppercase)", ""},
-		{"$split(s, /x*/)", ""},
-		{"$single(a)", ""},
-		{"$reduce(a, function($x){$x})", ""},
-		{"function($x){$x}", ""},
-		{"long + 1", `"` + strings.Repeat("é", 40) + `…"`},
+	for _, src := range []string{
+		"s > 3",
+		"true > 3",
+		"n +\n s",
+		"o * 2",
+		"-s",
+		"[n..s]",
+		"$sum(a)",
+		"$contains(s, n)",
+		"$number(z)",
+		"$number(s)",
+		"o.$length()",
+		"{n: 1}",
+		"$error('no ' & s)",
+		"$assert(n = 2, 'n must be 2')",
+		"n.$uppercase()",
+		"$uppercase(n)",
+		"n ~> s",
+		"1/0",
+		"$map(a, function($x){count($x)})",
+		"($f := function($x)<n:n>{$x}; $f(s))",
+		"a^($)",
+		"$sort(a)",
+		"$match(s, $uppercase)",
+		"$split(s, /x*/)",
+		"$single(a)",
+		"$reduce(a, function($x){$x})",
+		"function($x){$x}",
+		"long + 1",
 	} {
-		x, err := Parse(c.src)
-		require.NoError(t, err, c.src)
+		x, err := Parse(src)
+		require.NoError(t, err, src)
 		_, _, err = x.Eval(t.Context(), input, Options{})
-		prosetest.Error(t, err, c.src)
-		require.Equal(t, c.value, err.(*Error).Value, c.src)
+		prosetest.Error(t, err, src)
 	}
 }

@@ -1,7 +1,6 @@
 package jsonata
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -305,22 +304,4 @@ func (s site) exportObject(o *Object, depth int) (any, error) {
 		out[key] = v
 	}
 	return out, nil
-}
-
-// excerpt returns the beginning of a value as JSON, for errors. It reads only the first parts of a large
-// value.
-func excerpt(v any) string {
-	if k := kindOf(v); k == 'm' || k == 'f' || k == 'u' {
-		return ""
-	}
-	e := &evaluator{ctx: context.Background(), limits: Options{MaxSteps: 40, MaxDepth: 8, MaxItems: 1,
-		MaxBytes: 4 * syntax.MaxShown}}
-	if s, ok := v.(string); ok {
-		return syntax.Quote(syntax.Shorten(s, 2*syntax.MaxShown))
-	}
-	text, err := e.at(0, "").json(v, "", true)
-	if err != nil { // too large to show in full
-		text = append(text, "…"...)
-	}
-	return syntax.Shorten(string(text), 2*syntax.MaxShown)
 }

@@ -242,7 +242,6 @@ type Error struct {
 	Code    string // a JSONata code such as "T2001", or one of this package
 	Pos     Pos    // position of the error
 	Token   string // operator, function or name at fault; "" if none
-	Value   string // unexpected value as JSON, shortened; "" if none
 	Message string // description of the error
 	Hint    string // suggested replacement, "" if unknown
 
