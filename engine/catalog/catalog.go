@@ -313,20 +313,20 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
 	if isPath(name) {
 		path := filepath.Join(filepath.Dir(by), filepath.FromSlash(name))
-		return c.once(ctx, name, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
+		return c.once(ctx, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
 	}
 	f, h, err := c.named(ctx, name, discover.Around(by))
 	if err == nil && f != nil {
-		return c.once(ctx, name, f.Path, f.Project, func() (workflow.Definition, error) {
+		return c.once(ctx, f.Path, f.Project, func() (workflow.Definition, error) {
 			def, _, err := c.readProject(ctx, *f)
 			return def, err
 		})
 	}
 	if err != nil {
-		return workflow.Used{Name: name}, err
+		return workflow.Used{}, err
 	}
 	def, err := c.Stored(ctx, h) // a stored workflow cannot refer to files
-	return workflow.Used{Name: name, Hash: h, Definition: def}, err
+	return workflow.Used{Hash: h, Definition: def}, err
 }
 
 // known is a file that another file runs, with the nesting depth inside it.
@@ -338,7 +338,7 @@ type known struct {
 
 // once reads a file only once for all files that run it. Otherwise a few files that all run each other, level
 // by level, would take exponential time.
-func (c *Catalog) once(ctx context.Context, name, path, project string,
+func (c *Catalog) once(ctx context.Context, path, project string,
 	read func() (workflow.Definition, error)) (workflow.Used, error) {
 	if err := c.circle(path); err != nil {
 		return workflow.Used{}, err
@@ -349,7 +349,10 @@ func (c *Catalog) once(ctx context.Context, name, path, project string,
 		outside := c.below
 		c.below = 0
 		def, err := read()
-		file.used, file.err = c.hashed(ctx, name, def, err)
+		if file.err = err; err == nil {
+			file.used.Definition = def
+			file.used.Hash, file.err = c.Hash(ctx, def)
+		}
 		file.below, c.below = c.below, outside
 		c.known[key] = file
 	}
@@ -357,7 +360,6 @@ func (c *Catalog) once(ctx context.Context, name, path, project string,
 		return workflow.Used{}, invalid("workflows are nested more than %d levels deep", maxUses)
 	}
 	c.below = max(c.below, file.below+1)
-	file.used.Name = name
 	return file.used, file.err
 }
 
@@ -372,15 +374,6 @@ func (c *Catalog) circle(path string) error {
 		names = append(names, c.Shown(p))
 	}
 	return invalid("workflows call each other in a cycle: %s", strings.Join(names, " → "))
-}
-
-// hashed adds the hash of a definition.
-func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definition, err error) (workflow.Used, error) {
-	if err != nil {
-		return workflow.Used{}, err
-	}
-	_, h, err := c.nodes(ctx, def)
-	return workflow.Used{Name: name, Hash: h, Definition: def}, err
 }
 
 // UsedCommands lists, one per line, the commands of the workflows that a definition runs, with the variables

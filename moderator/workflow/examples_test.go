@@ -59,7 +59,7 @@ graph:
   $START: reviewer
   reviewer: $END
 `)})
-	return workflow.Used{Name: name, Hash: "7XHF2G4QT4C1Z", Definition: d}, err
+	return workflow.Used{Hash: "7XHF2G4QT4C1Z", Definition: d}, err
 }
 
 // whole completes a part of a workflow that a page shows. It returns "" for anything else, such as

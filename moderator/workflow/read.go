@@ -283,7 +283,7 @@ func (d *draft) readConditions(n *yamldoc.Node) {
 }
 
 func (d *draft) readCondition(e yamldoc.Entry) *conditionDraft {
-	c := &conditionDraft{name: e.Key, pos: e.Pos}
+	c := &conditionDraft{name: e.Key}
 	what := "condition " + quote(e.Key)
 	if problem := nameProblem(e.Key); problem != "" {
 		d.Add(e.Pos, "", "the condition name %s %s", quote(e.Key), problem)

@@ -16,7 +16,6 @@ import (
 
 // Used is a workflow that a role runs.
 type Used struct {
-	Name       string // as it was written
 	Hash       protocol.Hash
 	Definition Definition
 }

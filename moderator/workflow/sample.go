@@ -170,7 +170,6 @@ type roleDraft struct {
 // conditionDraft is an entry of "conditions".
 type conditionDraft struct {
 	name        string
-	pos         yamldoc.Pos // of the name
 	description string
 	expression  *yamldoc.Node // nil if malformed
 	text        string        // of the expression
