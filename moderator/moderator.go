@@ -113,7 +113,7 @@ func Next(ctx context.Context, s State) (Decision, error) {
 	if reason, ok := asksToSuspend(s.Last); ok {
 		return Decision{Kind: Suspend, Role: s.Last.Role, Prompt: reason, Cause: ByOutput, Status: protocol.SuspendNode}, nil
 	}
-	d, err := route(ctx, s)
+	d, err := Route(ctx, s)
 	if err != nil || d.Kind != Run && d.Kind != Fan {
 		return d, err
 	}
@@ -130,8 +130,8 @@ func Next(ctx context.Context, s State) (Decision, error) {
 	return d, nil
 }
 
-// route follows the edge for the thread's newest step and ignores limits.
-func route(ctx context.Context, s State) (Decision, error) {
+// Route is like [Next] but ignores limits and a role's request to suspend.
+func Route(ctx context.Context, s State) (Decision, error) {
 	at, edge, err := pick(ctx, s)
 	if err != nil {
 		return Decision{}, err
@@ -142,9 +142,6 @@ func route(ctx context.Context, s State) (Decision, error) {
 	}
 	return follow(ctx, s, at, edge, s.output())
 }
-
-// Route is like [Next] but ignores limits and a role's request to suspend.
-func Route(ctx context.Context, s State) (Decision, error) { return route(ctx, s) }
 
 // output returns the newest answer, or nil.
 func (s State) output() any {
@@ -184,42 +181,25 @@ func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
 	return place{node, status, status}, edge, err
 }
 
-// pickEdge returns the edge of a map for an output. $START has no status: it uses the edge "_" or its alias.
+// pickEdge returns the edge of a map for an output. A status without an edge uses the edge "_". $START has no
+// status: it uses that edge or its alias.
 func pickEdge(n protocol.GraphNode, node string, output any) (status string, _ protocol.Edge, _ error) {
-	if node == protocol.StartNode {
-		return pickStart(n)
-	}
-	if edge, only := n.Edges[protocol.DefaultStatus]; only && len(n.Edges) == 1 {
-		return protocol.DefaultStatus, edge, nil
-	}
 	status, given := statusOf(output)
-	if !given {
-		status = protocol.DefaultStatus
+	keys := []string{status, protocol.DefaultStatus}
+	switch edge, only := n.Edges[protocol.DefaultStatus]; {
+	case node == protocol.StartNode:
+		status, given, keys = protocol.DefaultStatus, true, []string{protocol.DefaultStatus, protocol.StartAlias}
+	case only && len(n.Edges) == 1:
+		return protocol.DefaultStatus, edge, nil
+	case !given:
+		keys = keys[1:]
 	}
-	edge, ok := n.Edges[status]
-	if !ok { // a status without an edge uses the fallback edge
-		status, edge, ok = orDefault(n, status)
-	}
-	if !ok {
-		return "", protocol.Edge{}, noEdge(node, status, given, slices.Sorted(maps.Keys(n.Edges)))
-	}
-	return status, edge, nil
-}
-
-func orDefault(n protocol.GraphNode, status string) (string, protocol.Edge, bool) {
-	if edge, ok := n.Edges[protocol.DefaultStatus]; ok {
-		return protocol.DefaultStatus, edge, true
-	}
-	return status, protocol.Edge{}, false
-}
-
-func pickStart(n protocol.GraphNode) (string, protocol.Edge, error) {
-	for _, status := range []string{protocol.DefaultStatus, protocol.StartAlias} {
-		if edge, ok := n.Edges[status]; ok {
-			return status, edge, nil
+	for _, key := range keys {
+		if edge, ok := n.Edges[key]; ok {
+			return key, edge, nil
 		}
 	}
-	return "", protocol.Edge{}, noEdge(protocol.StartNode, protocol.DefaultStatus, true, slices.Sorted(maps.Keys(n.Edges)))
+	return "", protocol.Edge{}, noEdge(node, status, given, slices.Sorted(maps.Keys(n.Edges)))
 }
 
 // statusOf returns the output's $status or, without one, its status. Only strings count.
@@ -324,7 +304,7 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 		return d, ErrChildren
 	case d.Cause == ByLimit, d.Cause == ByBudget:
 		cause := d.Cause
-		if d, err = route(ctx, s); err != nil {
+		if d, err = Route(ctx, s); err != nil {
 			return Decision{}, err
 		}
 		d.Cause = cause

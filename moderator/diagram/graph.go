@@ -152,9 +152,7 @@ func oneLine(s string) string {
 }
 
 // Columns returns the number of terminal columns that a text occupies.
-func Columns(s string) int { return columns(s) }
-
-func columns(s string) int {
+func Columns(s string) int {
 	n := 0
 	for _, r := range s {
 		n += runeColumns(r)
@@ -197,10 +195,8 @@ var wideSigns = &unicode.RangeTable{R16: []unicode.Range16{
 	1}, {0x1f200, 0x1f265, 1}}}
 
 // Cut shortens a text to a number of terminal columns; some characters take two. A width of 0 means no limit.
-func Cut(s string, width int) string { return cut(s, width) }
-
-func cut(s string, width int) string {
-	if width <= 0 || columns(s) <= width {
+func Cut(s string, width int) string {
+	if width <= 0 || Columns(s) <= width {
 		return s
 	}
 	var b strings.Builder

@@ -106,7 +106,7 @@ func (t *tree) way(head, label, target string) string {
 	}
 	target = " → " + target
 	if t.width > 0 {
-		label = cut(label, max(least, t.width-columns(head)-columns(target)))
+		label = Cut(label, max(least, t.width-Columns(head)-Columns(target)))
 	}
 	return head + label + target
 }
@@ -115,7 +115,7 @@ func (t *tree) way(head, label, target string) string {
 // width doesn't.
 func (t *tree) tooDeep(margin string) bool {
 	const most = 60
-	depth := columns(margin)
+	depth := Columns(margin)
 	return depth > most || t.width > 0 && depth > t.width/3
 }
 
@@ -125,8 +125,8 @@ func (t *tree) line(head, note string) {
 	if head != "" && note != "" {
 		head += "  "
 	}
-	if room := t.width - columns(head); note != "" && (t.width == 0 || room > 0) {
-		head += cut(note, room)
+	if room := t.width - Columns(head); note != "" && (t.width == 0 || room > 0) {
+		head += Cut(note, room)
 	}
 	fmt.Fprintln(&t.out, strings.TrimRight(head, " "))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
@@ -403,23 +404,12 @@ func (d *draft) answersOfChildren(r *roleDraft) fields {
 // lastSchemas returns the schemas of the roles that can be a workflow's last.
 func (d Definition) lastSchemas() []any {
 	var all []any
-	for name, n := range d.Graph {
-		if slices.ContainsFunc(edgesOf(n), func(e protocol.Edge) bool {
-			return e.Role == protocol.EndNode || e.Role == protocol.FailNode
+	for name := range d.Graph {
+		if slices.ContainsFunc(flow.Ways(d.Workflow, name), func(w flow.Way) bool {
+			return w.Role == protocol.EndNode || w.Role == protocol.FailNode
 		}) {
 			all = append(all, d.Schemas[name])
 		}
-	}
-	return all
-}
-
-func edgesOf(n protocol.GraphNode) []protocol.Edge {
-	var all []protocol.Edge
-	for _, e := range n.Edges {
-		all = append(all, e)
-	}
-	for _, t := range n.Transitions {
-		all = append(all, t.Edge)
 	}
 	return all
 }
