@@ -128,21 +128,11 @@ func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
 
 // noteIncluded warns about a template in a word that comes from an included file.
 func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
-	key := fmt.Sprint(i)
-	if !d.Included(n.Pos.Line) || !strings.Contains(r.role.Run[i], "{{") || r.literal[key] {
+	if !d.Included(n.Pos.Line) || !strings.Contains(r.role.Run[i], "{{") || !d.once(fmt.Sprint("included ", r.name, i)) {
 		return
 	}
-	r.markNoted(key)
 	d.Note(func() yamldoc.Pos { return d.Nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, even in a "+
 		"separate file; to keep {{…}} as it is, write run as one text", i, quote(r.name))
-}
-
-// markNoted records that a warning about part of a command was issued.
-func (r *roleDraft) markNoted(key string) {
-	if r.literal == nil {
-		r.literal = map[string]bool{}
-	}
-	r.literal[key] = true
 }
 
 // scriptTag matches what would be a variable in a template.
@@ -157,10 +147,9 @@ func (d *draft) checkScript(r *roleDraft, from answer) {
 	included := d.Included(r.run.Pos.Line)
 	for _, m := range scriptTag().FindAllStringSubmatchIndex(r.role.Script, -1) {
 		name := r.role.Script[m[2]:m[3]]
-		if d.Full() || r.literal[name] || !d.exists(strings.Split(name, "."), from) {
+		if d.Full() || !d.exists(strings.Split(name, "."), from) || !d.once("script "+r.name+" "+name) {
 			continue
 		}
-		r.markNoted(name)
 		tag, variable := r.role.Script[m[0]:m[1]], envNameOf(name)
 		at := func() yamldoc.Pos { return d.Nth(r.run.Pos, tag, 0) }
 		problem := fmt.Sprintf("run of role %s is a script, so %s is not replaced", quote(r.name), tag)

@@ -375,7 +375,7 @@ func (d *draft) checkWords(r *roleDraft, where string, from answer) {
 
 // noteProgram warns if an answer selects a command's program.
 func (d *draft) noteProgram(r *roleDraft) {
-	if r.noted || len(r.role.Run) == 0 {
+	if len(r.role.Run) == 0 {
 		return
 	}
 	t, err := mustache.Parse(r.role.Run[0])
@@ -384,7 +384,9 @@ func (d *draft) noteProgram(r *roleDraft) {
 	}
 	for _, tag := range t.Tags() {
 		if len(tag.Path) == 0 || tag.Path[0] != protocol.InputsVariable {
-			r.noted = true
+			if !d.once("program " + r.name) {
+				return
+			}
 			d.Note(func() yamldoc.Pos { return r.run.Items[0].Pos },
 				"role %s runs the program in %s, so its value can run any command as you", quote(r.name), tag.Source)
 			return

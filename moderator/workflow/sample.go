@@ -161,10 +161,8 @@ type roleDraft struct {
 	answers  answers
 	run      *yamldoc.Node // for a command
 	env      map[string]*yamldoc.Node
-	literal  map[string]bool // parts of a command with a warning
-	noted    bool            // a warning about its program was issued
-	children []childDraft    // for a role with children
-	of, join *yamldoc.Node   // for such a role; nil if omitted
+	children []childDraft  // for a role with children
+	of, join *yamldoc.Node // for such a role; nil if omitted
 }
 
 // conditionDraft is an entry of "conditions".

@@ -200,7 +200,7 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 			continue
 		}
 		its, here := trees.Of(k.ID)
-		start, err := m.startOf(ctx, b, pos, k, dir, its)
+		start, at, err := m.startOf(ctx, b, pos, k, dir, its)
 		if err != nil {
 			return err
 		}
@@ -212,10 +212,9 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 			inherited.Inherited = true
 			facts.Imported = &inherited
 		}
-		at := start.Hash
-		if head := finished[k.Key]; children.SameTask(ctx, m.Nodes(), head, start.Value) {
+		if head := finished[k.Key]; children.SameTask(ctx, m.Nodes(), head, start) {
 			at = head
-			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Value.Workflow, Head: head,
+			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Workflow, Head: head,
 				Status: protocol.StatusCompleted, CompletedAt: m.Env.Now().UnixMilli()})
 		}
 		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.ID, Hash: at}, Facts: facts})
@@ -267,29 +266,21 @@ func (m Maker) finished(ctx context.Context, pos *status.Position) (all map[stri
 	return all, err
 }
 
-// firstNode is the start node of a child.
-type firstNode struct {
-	Hash  protocol.Hash
-	Value protocol.Start
-}
-
 // startOf adds the start node of a child to a batch.
 func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Child, dir string,
-	files *protocol.Workspace) (firstNode, error) {
-	var none firstNode
+	files *protocol.Workspace) (start protocol.Start, h protocol.Hash, err error) {
 	w, hash := pos.Workflow, k.Workflow
-	var err error
 	if hash == "" {
 		w = moderator.RoleWorkflow(w, k.Role)
 		hash, err = b.Add(ctx, w)
 	} else {
 		w, err = m.Workflow(ctx, hash)
 	}
-	if err != nil {
-		return none, err
+	if err == nil {
+		err = Runnable(w)
 	}
-	if err := Runnable(w); err != nil {
-		return none, err
+	if err != nil {
+		return start, "", err
 	}
 	inputs, err := m.Inputs(ctx, w, k.Inputs)
 	if err != nil {
@@ -298,15 +289,15 @@ func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, 
 			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key,
 				pos.Next.Role, bad.Message), Err: err}
 		}
-		return none, err
+		return start, "", err
 	}
-	start := protocol.Start{
+	start = protocol.Start{
 		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs, Workspace: files,
 		Child: &protocol.Child{Of: pos.Thread.Head, Role: pos.Next.Role, Key: k.Key,
 			Attempt: pos.Place().Attempt(pos.Facts, k.Key)},
 	}
-	h, err := b.Add(ctx, start)
-	return firstNode{h, start}, err
+	h, err = b.Add(ctx, start)
+	return start, h, err
 }
 
 // ForkOptions are the options of [Maker.Fork]. The zero value is valid.
