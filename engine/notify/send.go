@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/internal/retry"
 	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -76,7 +77,10 @@ func (s Sender) Send(ctx context.Context) error {
 }
 
 func (s Sender) empty(ctx context.Context) error {
-	tried := map[string]trying{}
+	tried, pause := map[string]trying{}, s.Pause
+	if pause == nil {
+		pause = retry.Pause
+	}
 	for {
 		names := s.Outbox.waits()
 		if len(names) == 0 {
@@ -106,21 +110,9 @@ func (s Sender) empty(ctx context.Context) error {
 		if s.Outbox.Empty() {
 			return nil
 		}
-		if err := s.pause(ctx, look); err != nil {
+		if err := pause(ctx, look); err != nil {
 			return err
 		}
-	}
-}
-
-func (s Sender) pause(ctx context.Context, d time.Duration) error {
-	if s.Pause != nil {
-		return s.Pause(ctx, d)
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }
 

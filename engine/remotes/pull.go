@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/internal/retry"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -690,17 +691,13 @@ func (h *lease) end(ctx context.Context) {
 
 // Wait waits until no client works on a thread at the remote.
 func (l *Link) Wait(ctx context.Context, thread string) error {
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
 	for {
 		at, err := l.Remote.Thread(ctx, thread)
 		if err != nil || at.Lease == nil {
 			return l.of(thread, err)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-look.C:
+		if err := retry.Pause(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/retry"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -227,14 +227,11 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) it
 					return
 				}
 			}
-			select {
-			case <-ctx.Done():
-				yield(liveTurn{}, context.Cause(ctx))
-				return
-			case <-time.After(pause):
+			err := retry.Pause(ctx, pause)
+			if err == nil {
+				now, err = e.Reader.Flight(ctx, id)
 			}
-			var err error
-			if now, err = e.Reader.Flight(ctx, id); err != nil {
+			if err != nil {
 				yield(liveTurn{}, err)
 				return
 			}
