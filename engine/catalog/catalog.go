@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/internal/trust"
 	"github.com/united-workforce/uwf/moderator/discover"
@@ -291,14 +292,6 @@ func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workfl
 	return def, hides, nil
 }
 
-// realPath returns path with symbolic links resolved, or path itself if that fails.
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
-}
-
 // maxUses limits the nesting of workflows that run other workflows.
 const maxUses = 10
 
@@ -343,7 +336,7 @@ func (c *Catalog) once(ctx context.Context, path, project string,
 	if err := c.circle(path); err != nil {
 		return workflow.Used{}, err
 	}
-	key := realPath(path) + "\n" + project
+	key := cwd.Resolved(path) + "\n" + project
 	file, ok := c.known[key]
 	if !ok && len(c.reading) <= maxUses {
 		outside := c.below
@@ -365,7 +358,7 @@ func (c *Catalog) once(ctx context.Context, path, project string,
 
 // circle returns an error if the file is already being read.
 func (c *Catalog) circle(path string) error {
-	i := slices.IndexFunc(c.reading, func(p string) bool { return realPath(p) == realPath(path) })
+	i := slices.IndexFunc(c.reading, func(p string) bool { return cwd.Resolved(p) == cwd.Resolved(path) })
 	if i < 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/moderator/discover"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -243,7 +244,7 @@ func (c *Catalog) payload(ctx context.Context, h protocol.Hash) (any, error) {
 
 // Shown returns the shortest form of a path, relative to the current directory if possible.
 func (c *Catalog) Shown(path string) string {
-	for _, here := range []string{c.Env.Dir, realPath(c.Env.Dir)} {
+	for _, here := range []string{c.Env.Dir, cwd.Resolved(c.Env.Dir)} {
 		if rel, err := filepath.Rel(here, path); err == nil && !strings.HasPrefix(rel, "..") {
 			return rel
 		}

@@ -121,36 +121,26 @@ func (l *searcher) folder(name string) ([]Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []candidate
+	var found []Found
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		candidates, err := l.asWorkflow(name, e.Name())
+		files, err := l.asWorkflow(name, e.Name())
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, candidates...)
+		found = append(found, files...)
 	}
-	sorting.Func(found, func(a, b candidate) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.rank-b.rank)
+	sorting.Func(found, func(a, b Found) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), rank(a.Path)-rank(b.Path))
 	})
-	list := make([]Found, len(found))
-	for i, c := range found {
-		list[i] = c.Found
-	}
-	return slices.CompactFunc(list, func(a, b Found) bool { return a.Name == b.Name }), nil
+	return slices.CompactFunc(found, func(a, b Found) bool { return a.Name == b.Name }), nil
 }
 
-// candidate is a workflow file and its rank among those with the same name.
-type candidate struct {
-	Found
-	rank int
-}
-
-// asWorkflow returns the candidates for a folder entry: a file with a known extension, or a folder with an
-// index file.
-func (l *searcher) asWorkflow(folder, name string) ([]candidate, error) {
+// asWorkflow returns the workflow files of a folder entry: the entry itself if it has a known extension, or its index
+// files.
+func (l *searcher) asWorkflow(folder, name string) (found []Found, err error) {
 	path := filepath.Join(folder, name)
 	info, err := l.files.Look(path)
 	if err != nil || info == nil {
@@ -161,9 +151,8 @@ func (l *searcher) asWorkflow(folder, name string) ([]candidate, error) {
 		if !info.Mode().IsRegular() || stem == name || stem == "index" {
 			return nil, nil
 		}
-		return []candidate{{Found{stem, filepath.Join(l.files.Name(), path), l.files.Name()}, rank(name)}}, nil
+		return []Found{{stem, filepath.Join(l.files.Name(), path), l.files.Name()}}, nil
 	}
-	var found []candidate
 	for _, index := range []string{"index.yaml", "index.yml"} {
 		file := filepath.Join(path, index)
 		info, err := l.files.Look(file)
@@ -171,16 +160,19 @@ func (l *searcher) asWorkflow(folder, name string) ([]candidate, error) {
 			return nil, err
 		}
 		if info != nil && info.Mode().IsRegular() {
-			found = append(found, candidate{Found{name, filepath.Join(l.files.Name(), file), l.files.Name()}, 2 + rank(index)})
+			found = append(found, Found{name, filepath.Join(l.files.Name(), file), l.files.Name()})
 		}
 	}
 	return found, nil
 }
 
-// rank puts .yaml before .yml.
-func rank(name string) int {
-	if strings.HasSuffix(name, ".yaml") {
-		return 0
+// rank orders the files of one name: name.yaml, name.yml, name/index.yaml, name/index.yml.
+func rank(path string) (n int) {
+	if workflow.Stem(filepath.Base(path)) == "index" {
+		n = 2
 	}
-	return 1
+	if filepath.Ext(path) == ".yml" {
+		n++
+	}
+	return n
 }

@@ -189,7 +189,7 @@ func (r Rules) holdsUser(dir string) bool {
 	if err != nil || r.User == "" {
 		return false
 	}
-	for _, user := range []string{r.User, resolved(r.User)} {
+	for _, user := range []string{r.User, Resolved(r.User)} {
 		for ; ; user = filepath.Dir(user) {
 			if at, err := os.Stat(user); err == nil && os.SameFile(at, info) {
 				return true
@@ -202,8 +202,8 @@ func (r Rules) holdsUser(dir string) bool {
 	return false
 }
 
-// resolved returns path with symbolic links resolved, or path itself if that fails.
-func resolved(path string) string {
+// Resolved returns path with symbolic links resolved, or path itself if that fails.
+func Resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
@@ -223,8 +223,8 @@ func linked(thread, dir string) bool {
 
 // below reports whether path is dir or below it. Neither contains symbolic links.
 func below(dir, path string) bool {
-	rest, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rest)
+	_, ok := Below(dir, path)
+	return ok
 }
 
 // Below returns the path of dir relative to root; ok reports whether dir is in root.
