@@ -172,7 +172,11 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 			readers, checks[store] = append(readers, r), bundle.Verify(ctx, r)
 		}
 		if _, known := verified[s.tree]; !known {
-			_, verified[s.tree] = checks[store].Trees(by)
+			_, err := checks[store].Trees(by)
+			if missing := (*snapshot.MissingError)(nil); errors.As(err, &missing) && snapshot.Unfetched(ctx, e.Env, store, by) {
+				err = nil
+			}
+			verified[s.tree] = err
 		}
 		if verified[s.tree] != nil {
 			wrong(FileFault{Thread: s.thread, Step: s.step, Tree: s.tree, Store: store, Err: verified[s.tree]})

@@ -46,6 +46,14 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("file %s is not on this machine", e.Object)
 }
 
+// Unfetched reports whether our git directory has all objects of a tree, except those that a partial clone has not
+// fetched.
+func Unfetched(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool {
+	g := inStore(e, store).with([][2]string{{"remote.none.promisor", "true"}})
+	_, err := g.run(ctx, nil, "rev-list", "--objects", "--quiet", "--missing=allow-promisor", sumOf(tree))
+	return err == nil
+}
+
 // reader is a git process that returns objects on request.
 type reader struct {
 	child   *proc.Child

@@ -267,10 +267,13 @@ func linkDir(ctx context.Context, from, to string, link func(from, to string) er
 	return nil
 }
 
-// isObject reports whether a file is an object, a pack or a pack's index.
+// promisor is the extension of a file beside a pack of a partial clone, whose objects may refer to unfetched ones.
+const promisor = ".promisor"
+
+// isObject reports whether a file is an object, a pack or a file beside a pack.
 func isObject(name string) bool {
 	switch filepath.Ext(name) {
-	case ".pack", ".idx", ".rev":
+	case ".pack", ".idx", ".rev", promisor:
 		return strings.HasPrefix(name, "pack-")
 	}
 	return strings.Trim(name, "0123456789abcdef") == "" && (len(name) == 38 || len(name) == 62)

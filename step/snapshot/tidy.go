@@ -168,16 +168,18 @@ func (g git) forget(ctx context.Context, store string, gone func(string) bool, d
 }
 
 // prune deletes unreferenced objects and packs the rest. Packs shared with the user's git directory stay,
-// because they take no space. Packs of a partial clone stay, because git repacks only what is complete.
+// because they take no space. Where a partial clone lacks objects, git can't tell which ones are unreferenced: then the
+// loose ones are packed.
 func (g git) prune(ctx context.Context, store, common string) error {
 	const young = "1.hour.ago" // a process might be about to reference it
-	args := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}
+	args, partial := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}, false
 	if common != "" {
 		theirs, err := os.ReadDir(filepath.Join(common, "objects", "pack"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, pack := range theirs {
+			partial = partial || filepath.Ext(pack.Name()) == promisor
 			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", pack.Name())); err == nil &&
 				filepath.Ext(pack.Name()) == ".pack" {
 				args = append(args, "--keep-pack="+pack.Name())
@@ -185,13 +187,13 @@ func (g git) prune(ctx context.Context, store, common string) error {
 		}
 	}
 	// Prune loose objects first: packing would reset their age.
-	if _, err := g.run(ctx, nil, "prune", "--expire="+young); err != nil {
-		return err
+	_, err := g.run(ctx, nil, "prune", "--expire="+young)
+	if err == nil {
+		_, err = g.run(ctx, nil, args...)
 	}
-	if _, partial, err := harmless(ctx, newGit(g.env, common)); common != "" && err == nil && partial {
-		return g.pack(ctx, store, common)
+	if err != nil && partial {
+		err = g.pack(ctx, store, common)
 	}
-	_, err := g.run(ctx, nil, args...)
 	return err
 }
 
