@@ -127,18 +127,12 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 // state returns the state of a thread. Errors are [heads.ErrNoThread] and [*remote.GoneError].
 func (r *Remote) state(ctx context.Context, thread string) (remote.State, error) {
 	s := remote.State{Thread: thread}
-	for range 2 { // if it is reopened between the two reads, the second pass finds it active
-		h, err := r.index.Head(ctx, thread)
-		if s.Head = h; !errors.Is(err, heads.ErrNoThread) {
-			return s, err
-		}
-		e, err := r.index.Ended(ctx, thread)
-		if err == nil {
-			s.Head, s.Ended = e.Head, endOf(e)
-		}
-		if !errors.Is(err, heads.ErrNoThread) {
-			return s, err
-		}
+	at, err := heads.Find(ctx, r.index, thread)
+	if s.Head = at.Head; at.End != nil {
+		s.Ended = endOf(*at.End)
+	}
+	if !errors.Is(err, heads.ErrNoThread) {
+		return s, err
 	}
 	if gone, err := r.index.Removed(thread); gone || err != nil {
 		return s, cmp.Or[error](err, &remote.GoneError{Thread: thread})
@@ -288,9 +282,6 @@ func (r *Remote) locked(ctx context.Context, change func() error) (err error) {
 	return change()
 }
 
-// longestWait is the maximum time to wait for a lock.
-const longestWait = 2 * time.Minute
-
 // locking is a function that takes a lock.
 type locking func(ctx context.Context, path string) (*durable.Held, error)
 
@@ -298,16 +289,8 @@ func (r *Remote) lock(ctx context.Context, name string, lock locking) (*durable.
 	if err := durable.MkdirAll(r.disk, r.dir, 0o700); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)
-	defer cancel()
-	held, err := lock(ctx, filepath.Join(r.dir, "locks", name+".lock"))
-	if errors.Is(err, errLongWait) {
-		return nil, &protocol.Error{Code: protocol.CodeLocked, Message: err.Error(), Err: err}
-	}
-	return held, err
+	return fileheads.Patiently(ctx, lock, filepath.Join(r.dir, "locks", name+".lock"))
 }
-
-var errLongWait = fmt.Errorf("for more than %s", longestWait)
 
 // Workflows implements [remote.Remote].
 func (r *Remote) Workflows(ctx context.Context) ([]heads.Named, error) {

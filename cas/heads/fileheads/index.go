@@ -92,7 +92,7 @@ func (x *Heads) locked(ctx context.Context, name string, change func() error) (e
 	if err := durable.MkdirAll(x.fsys, x.dir, 0o700); err != nil {
 		return err
 	}
-	held, err := x.lock(ctx, filepath.Join(x.dir, "locks", name+".lock"))
+	held, err := Patiently(ctx, durable.Lock, filepath.Join(x.dir, "locks", name+".lock"))
 	if err != nil {
 		return err
 	}
@@ -111,10 +111,12 @@ const longestWait = 2 * time.Minute
 // errLongWait is the cause of a context in which waiting for a lock timed out.
 var errLongWait = errors.New("for more than 2 minutes")
 
-func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
+// Patiently takes a lock, unless that takes so long that its holder is not making progress.
+func Patiently(ctx context.Context, lock func(context.Context, string) (*durable.Held, error), path string) (*durable.Held,
+	error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)
 	defer cancel()
-	held, err := durable.Lock(ctx, path)
+	held, err := lock(ctx, path)
 	if errors.Is(err, errLongWait) {
 		return nil, &protocol.Error{Code: protocol.CodeLocked, Message: err.Error(), Err: err}
 	}
