@@ -51,7 +51,8 @@ func mount(p plan.Plan) error {
 		devs = append(devs, plan.Mount{Path: "/dev/" + name, Kind: plan.Write})
 	}
 	mounts = append(mounts, p.Mounts...)
-	all, own := make([]taken, len(mounts)), make([]taken, len(devs))
+	all, own, program := make([]taken, len(mounts)), make([]taken, len(devs)), tree{dir: -1}
+	defer program.close()
 	// What is only shown is taken when everything is read-only, and needs no attributes then.
 	err := errors.Join(takeAll(all, mounts, false), takeAll(own, devs, false))
 	if err != nil {
@@ -64,7 +65,7 @@ func mount(p plan.Plan) error {
 		err = ownPlaces(own)
 	}
 	if err == nil {
-		err = each(all, (*taken).put)
+		err = each(all, program.put)
 	}
 	if err == nil {
 		err = each(all, (*taken).seal)
@@ -115,7 +116,9 @@ func ownPlaces(own []taken) error {
 	if err := tmpfs("/dev", "mode=0755,size=64k"); err != nil {
 		return err
 	}
-	if err := each(own, (*taken).put); err != nil {
+	devs := tree{dir: -1}
+	defer devs.close()
+	if err := each(own, devs.put); err != nil {
 		return err
 	}
 	links := [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}}
@@ -156,13 +159,15 @@ func kernelSettings() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
+	proc := tree{dir: -1}
+	defer proc.close()
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
 		t, err := take(plan.Mount{Path: path, Kind: plan.Show}, readOnly)
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
 		if err == nil {
-			err = t.put()
+			err = proc.put(&t)
 		}
 		if err != nil {
 			return err
@@ -259,8 +264,10 @@ func overlay(lower int, m plan.Mount) (int, error) {
 }
 
 // open opens a path without links: a link that appears now was placed there to mislead us.
-func open(path string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+func open(path string) (int, error) { return openIn(unix.AT_FDCWD, path) }
+
+func openIn(dir int, path string) (int, error) {
+	return unix.Openat2(dir, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
 }
@@ -268,26 +275,53 @@ func open(path string) (int, error) {
 // link returns a path of an open file.
 func link(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// put attaches a mount to the program's tree.
-func (t *taken) put() error {
-	point, err := open(t.Path)
-	if errors.Is(err, unix.ENOENT) {
-		if t.Kind == plan.Link {
-			return t.makeLink()
-		}
-		if point, err = makePoint(t.Path, t.dir); err != nil {
-			return fmt.Errorf("make %s: %w", t.Path, err)
-		}
+// tree attaches mounts to the program's tree. Most have the same parent directory as the one before.
+type tree struct {
+	parent string
+	dir    int // the parent, open; -1 if there is none
+}
+
+// in opens the directory of a path, which it makes if it doesn't exist.
+func (r *tree) in(path string) (dir int, name string, err error) {
+	parent, name := split(path)
+	if name == "" { // the root
+		name = "."
 	}
+	if parent == r.parent && r.dir >= 0 {
+		return r.dir, name, nil
+	}
+	if dir, err = open(parent); errors.Is(err, unix.ENOENT) {
+		dir, err = makePoint(parent, true)
+	}
+	if err == nil {
+		r.close()
+		r.parent, r.dir = parent, dir
+	}
+	return dir, name, err
+}
+
+func (r *tree) close() {
+	if r.dir >= 0 {
+		_ = unix.Close(r.dir)
+	}
+	r.dir = -1
+}
+
+// put attaches a mount, to a new file or directory where nothing exists.
+func (r *tree) put(t *taken) error {
+	dir, name, err := r.in(t.Path)
 	if err != nil {
-		return fmt.Errorf("find %s: %w", t.Path, err)
+		return fmt.Errorf("make the directory of %s: %w", t.Path, err)
 	}
-	defer func() { _ = unix.Close(point) }()
 	switch {
 	case t.Kind == plan.Own:
-		return tmpfs(link(point), "mode=0700,size=10%")
+		return t.tmpfs(dir, name, "mode=0700,size=10%")
 	case t.Kind == plan.Hide && t.dir: // visible entries are attached next, then it is sealed
-		return tmpfs(link(point), "mode=0755,size=64k")
+		return t.tmpfs(dir, name, "mode=0755,size=64k")
+	case t.Kind == plan.Link:
+		if err := unix.Symlinkat(t.From, dir, name); !errors.Is(err, unix.EEXIST) {
+			return err
+		}
 	}
 	fd := t.fd
 	if fd < 0 {
@@ -295,13 +329,17 @@ func (t *taken) put() error {
 			return fmt.Errorf("cover %s: %w", t.Path, err)
 		}
 	}
-	err = unix.MoveMount(fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	if err = attach(fd, dir, name); errors.Is(err, unix.ENOENT) {
+		if err = makeIn(dir, name, t.dir); err == nil {
+			err = attach(fd, dir, name)
+		}
+	}
 	_ = unix.Close(fd)
 	if errors.Is(err, unix.ENOENT) && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100 {
 		// Another process has replaced the file since it was taken, as each step does with threads.yaml.
 		again, failed := take(t.Mount, 0)
 		if again.tries = t.tries + 1; failed == nil {
-			return again.put()
+			return r.put(&again)
 		}
 		err = failed
 	}
@@ -309,6 +347,26 @@ func (t *taken) put() error {
 		return fmt.Errorf("mount %s: %w", t.Path, err)
 	}
 	return nil
+}
+
+// attach attaches a mount to an entry of a directory, also if that is a symbolic link.
+func attach(fd, dir int, name string) error {
+	return unix.MoveMount(fd, "", dir, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// tmpfs covers an entry of a directory, which may be new, with an empty directory.
+func (t *taken) tmpfs(dir int, name, options string) error {
+	point, err := openIn(dir, name)
+	if errors.Is(err, unix.ENOENT) {
+		if err = makeIn(dir, name, true); err == nil {
+			point, err = openIn(dir, name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make %s: %w", t.Path, err)
+	}
+	defer func() { _ = unix.Close(point) }()
+	return tmpfs(link(point), options)
 }
 
 // cover returns the file to mount over one that the program must not see.
@@ -353,17 +411,6 @@ func (t *taken) seal() error {
 	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// makeLink creates a link where nothing exists.
-func (t *taken) makeLink() error {
-	parent, name := split(t.Path)
-	dir, err := makePoint(parent, true)
-	if err != nil {
-		return fmt.Errorf("make %s: %w", parent, err)
-	}
-	defer func() { _ = unix.Close(dir) }()
-	return unix.Symlinkat(t.From, dir, name)
-}
-
 // makePoint creates a mount point and its parents. It follows no links, because an earlier command may have
 // left some in private directories.
 func makePoint(path string, dir bool) (int, error) {
@@ -376,17 +423,23 @@ func makePoint(path string, dir bool) (int, error) {
 		return -1, err
 	}
 	defer func() { _ = unix.Close(up) }()
-	if dir {
-		err = unix.Mkdirat(up, name, 0o755)
-	} else {
-		err = unix.Mknodat(up, name, unix.S_IFREG|0o600, 0)
-	}
-	if err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := makeIn(up, name, dir); err != nil {
 		return -1, err
 	}
-	return unix.Openat2(up, name, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-	})
+	return openIn(up, name)
+}
+
+// makeIn creates a mount point in a directory unless it exists.
+func makeIn(in int, name string, dir bool) (err error) {
+	if dir {
+		err = unix.Mkdirat(in, name, 0o755)
+	} else {
+		err = unix.Mknodat(in, name, unix.S_IFREG|0o600, 0)
+	}
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
 }
 
 func split(path string) (parent, name string) {
