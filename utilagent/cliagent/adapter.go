@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
@@ -468,14 +467,19 @@ func Excerpt(s string) string {
 	return s
 }
 
-// plainID matches acceptable session IDs. An ID comes from a program's output, and so perhaps from its model
-// or from another user's thread, and it becomes an argument: it must not be an option, a path or a text with
-// markup.
-var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:@=+~-]{0,199}$`)
-
-// isPlain reports whether a session ID or mark is safe on a command line. Programs with a Transport don't get
-// it there.
-func (a Adapter) isPlain(id string) bool { return a.Transport != nil || plainID().MatchString(id) }
+// isPlain reports whether a session ID or mark is safe on a command line. An ID comes from a program's output, and so
+// perhaps from its model or from another user's thread, and it becomes an argument: it must not be an option, a path or
+// a text with markup. Programs with a Transport don't get it there.
+func (a Adapter) isPlain(id string) bool {
+	const longest = 200
+	first := true
+	strange := func(c rune) bool {
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || !first && strings.ContainsRune("._:@=+~-", c)
+		first = false
+		return !plain
+	}
+	return a.Transport != nil || id != "" && len(id) <= longest && !strings.ContainsFunc(id, strange)
+}
 
 // plain removes invalid IDs from an outcome.
 func (r *runner) plain(out *tried) {
