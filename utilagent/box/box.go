@@ -184,15 +184,45 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	return c, run, nil
 }
 
+// End cleans up after a command; see [Run.End].
+type End func(context.Context) (messages []string, err error)
+
+// Hold returns the command that runs c in namespaces, and what to call after it has exited or failed to start. Where
+// namespaces don't work for a reason that no command can cause, lower returns another command instead.
+func (r Request) Hold(box string, c proc.Command, lower func(why error) (proc.Command, End, error)) (proc.Command, End, error) {
+	held, run, err := r.Prepare(box, c)
+	if errors.Is(err, ErrNotHere) {
+		return lower(err)
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	end := run.End
+	held.Box.Else = func(why *proc.BoxError) (instead proc.Command, err error) {
+		if !r.lowers(box) { // an earlier command could make the next one weaker by what it leaves
+			return c, fmt.Errorf("its sandbox cannot be set up: %w", why)
+		}
+		instead, ended, err := lower(why)
+		if err == nil {
+			end = func(ctx context.Context) ([]string, error) {
+				_ = run.Cancel() // the next run cleans up
+				return ended(ctx)
+			}
+		}
+		return instead, err
+	}
+	return held, func(ctx context.Context) ([]string, error) { return end(ctx) }, nil
+}
+
 // StartAhead starts uwf-box for a program before its request is complete; see [proc.Box]. withParent is as in
 // [proc.Command].
 func StartAhead(box, workspace string, network protocol.Network, withParent bool) *proc.Ahead {
 	return proc.StartAhead(box, proc.Box{Network: !network.All(), Owner: owner(workspace)}, withParent)
 }
 
-// Lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.
+// lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.
 // What fails only for this workspace, or at the moment, doesn't count: another program may have caused it.
-func (r Request) Lowers(box string) bool {
+func (r Request) lowers(box string) bool {
 	err := r.check(box)
 	return err != nil && !passing(err, setting)
 }

@@ -399,9 +399,6 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 	}}
 	before, b := c.close, c.box
 	b.lower = func(why error) error {
-		if !b.request.Lowers(r.boxProgram) {
-			return why
-		}
 		if err := r.mustBox(setting, why); err != nil {
 			return err
 		}
@@ -426,40 +423,26 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 // wrap returns a command that runs cmd in namespaces, or in the lower tier where they don't work; see
 // [confinement.wrap].
 func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done func() error, err error) {
-	done = func() error { return nil }
-	inside := cmd
+	inside, request := cmd, b.request
 	inside.Env = append(slices.Clip(cmd.Env), c.env...)
-	request := b.request
 	request.Finds = append(slices.Clip(request.Finds), box.ProgramFiles(cmd.Path, request.Workspace, inside.Env)...)
-	held, run, err := request.Prepare(b.program, inside)
-	if errors.Is(err, box.ErrNotHere) {
-		if err = b.lower(err); err == nil {
-			return c.wrap(cmd)
-		}
-	}
-	if err != nil {
-		return cmd, done, err
-	}
-	lowered := false
-	held.Box.Ahead = b.ahead
-	held.Box.Else = func(why *proc.BoxError) (proc.Command, error) {
+	held, end, err := request.Hold(b.program, inside, func(why error) (proc.Command, box.End, error) {
 		if err := b.lower(why); err != nil {
-			return cmd, err
+			return cmd, nil, err
 		}
-		lowered = true
 		instead, _, err := c.wrap(cmd) // in the lower tier, there is nothing to do at its end
-		return instead, err
+		return instead, func(context.Context) ([]string, error) { return nil, nil }, err
+	})
+	if held.Box != nil {
+		held.Box.Ahead = b.ahead
 	}
 	return held, func() error {
-		if lowered {
-			return run.Cancel()
-		}
-		message, err := run.End(context.Background()) // even if the step was stopped
+		messages, err := end(context.Background()) // even if the step was stopped
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.notes = append(b.notes, message...)
+		b.notes = append(b.notes, messages...)
 		return err
-	}, nil
+	}, err
 }
 
 // uses records a session of the program, so that its files are copied back.

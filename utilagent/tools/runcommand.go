@@ -193,26 +193,23 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 // Hold returns cmd with these restrictions. done must be called when it has ended; it reverts forbidden
 // changes and returns a message about them for the model.
 func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (message string), err error) {
-	if c.Box != "" && c.Exe != "" && w.unboxed == nil {
-		held, done, err = c.boxed(ctx, w, cmd)
-		if !errors.Is(err, box.ErrNotHere) {
-			return held, done, err
-		}
-		if err := c.unbox(w, err); err != nil {
-			return held, nil, err
-		}
+	var end box.End
+	switch {
+	case c.Box != "" && c.Exe != "" && w.unboxed == nil:
+		held, end, err = c.boxed(w, cmd)
+	case c.mustBox():
+		err = c.unbox(w, errors.New(box.Program+" is not installed or switched off"))
+	default:
+		held, end, err = c.lower(w, cmd)
 	}
-	if c.mustBox() {
-		return held, nil, c.unbox(w, errors.New(box.Program+" is not installed or switched off"))
-	}
-	return c.lower(ctx, w, cmd)
+	return held, func() string { return c.ended(end(context.WithoutCancel(ctx))) }, err
 }
 
 // mustBox reports whether commands require namespaces, which alone can restrict the network.
 func (c Commands) mustBox() bool { return c.MustBox || !c.Network.All() }
 
 // lower restricts a command with Landlock and reverts forbidden changes afterwards.
-func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (message string), err error) {
+func (c Commands) lower(w *Workspace, cmd proc.Command) (held proc.Command, end box.End, err error) {
 	if message := w.off.Narrows(w.real); message != "" && c.confined() && c.Once != nil {
 		c.Once(message)
 	}
@@ -235,7 +232,7 @@ func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (he
 	if held.Init {
 		held.Inherit = append(slices.Clip(held.Inherit), run.Lock())
 	}
-	return held, func() string { return c.ended(run.End(context.WithoutCancel(ctx))) }, nil
+	return held, run.End, nil
 }
 
 // bind sets a command's temporary directory and, if configured, restricts where it can write.
@@ -379,38 +376,22 @@ func ending(s proc.Status, took time.Duration) string {
 }
 
 // boxed prepares a command to run in namespaces, or with weaker restrictions if they are unavailable.
-func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (proc.Command, func() string, error) {
+func (c Commands) boxed(w *Workspace, cmd proc.Command) (proc.Command, box.End, error) {
 	request, err := c.request(w)
 	if err != nil {
 		return cmd, nil, err
 	}
 	inside := cmd
 	inside.Env = append(slices.Clip(cmd.Env), "TMPDIR=/tmp", "TMP=/tmp", "TEMP=/tmp")
-	held, run, err := request.Prepare(c.Box, inside)
-	if err != nil {
-		return cmd, nil, err
-	}
-	var lowered func() string
-	held.Box.Else = func(why *proc.BoxError) (instead proc.Command, err error) {
-		if !request.Lowers(c.Box) { // an earlier command could make the next one weaker by what it leaves
-			return cmd, fmt.Errorf("the command was not run, because its sandbox cannot be set up: %w", why)
-		}
+	return request.Hold(c.Box, inside, func(why error) (proc.Command, box.End, error) {
 		if err := c.unbox(w, why); err != nil {
-			return cmd, err
+			return cmd, nil, err
 		}
 		if c.Status != nil {
 			_ = os.Remove(c.Status.Name()) // unused in this case
 		}
-		instead, lowered, err = c.lower(ctx, w, cmd)
-		return instead, err
-	}
-	return held, func() string {
-		if lowered != nil {
-			_ = run.Cancel() // the next run cleans up
-			return lowered()
-		}
-		return c.ended(run.End(context.WithoutCancel(ctx)))
-	}, nil
+		return c.lower(w, cmd)
+	})
 }
 
 // request returns the sandbox for commands.
