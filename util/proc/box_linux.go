@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -85,10 +86,11 @@ func (a *Ahead) Discard() {
 
 // waiting is a uwf-box that waits for its plan.
 type waiting struct {
-	child  *Child
-	socket *os.File
-	lines  *bufio.Reader
-	taken  atomic.Bool
+	child    *Child
+	socket   *os.File
+	lines    *bufio.Reader
+	listener *os.File // received from the child; nil if none was
+	taken    atomic.Bool
 }
 
 func (b *Box) kind(c Command) boxKind {
@@ -107,7 +109,7 @@ func (k boxKind) start() (*waiting, error) {
 	}
 	_ = unix.SetNonblock(fds[0], true) // without deadlines otherwise
 	w := &waiting{socket: os.NewFile(uintptr(fds[0]), "socket")}
-	w.lines = bufio.NewReader(w.socket)
+	w.lines = bufio.NewReader(w)
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
 	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{}}
 	w.child = &Child{cmd: cmd, session: true, release: func() {}}
@@ -152,10 +154,16 @@ func (b *Box) start(c Command) (*Child, error) {
 	var first plan.Report
 	if unplanned == nil {
 		if err = w.send(content, b.Status, c); err == nil {
-			first, err = w.started(b.Listener)
+			first, err = w.report(boxPatience)
 		}
 	}
+	if err == nil && first.Started != "" && b.Listener != nil && w.listener == nil {
+		first = plan.Report{Stage: "network", Error: "no listener was sent"}
+	}
 	if err == nil && first.Started != "" {
+		if b.Listener != nil {
+			b.Listener(w.listener)
+		}
 		w.child.keepMounts()
 		if b.Soon {
 			w.child.soon = func() (Status, bool) { return w.ended(0) }
@@ -179,34 +187,40 @@ func (b *Box) start(c Command) (*Child, error) {
 	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
 }
 
-// send sends the plan with the files of a command.
+// send sends the plan with the files of a command. The child reports what is wrong if it cannot read it.
 func (w *waiting) send(content []byte, status *os.File, c Command) error {
-	h, files := plan.Header{Size: uint32(len(content))}, []*os.File(nil)
-	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr, status} {
-		if h.Given[i] = f != nil; f != nil {
-			files = append(files, f)
-		}
-	}
-	files = append(files, c.Inherit...)
-	fds := make([]int, len(files))
-	for i, f := range files {
-		fds[i] = int(f.Fd())
-	}
-	raw, err := w.socket.SyscallConn()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	unsent := raw.Control(func(fd uintptr) {
-		err = os.NewSyscallError("sendmsg", unix.Sendmsg(int(fd), h.Encode(), unix.UnixRights(fds...), nil, 0))
-	})
-	runtime.KeepAlive(files)
-	if err = errors.Join(unsent, err); err != nil {
-		return err
+	defer null.Close()
+	files := append([]*os.File{c.Stdin, c.Stdout, c.Stderr, status}, c.Inherit...)
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(cmp.Or(f, null).Fd())
 	}
 	late := time.AfterFunc(boxPatience, func() { _ = w.socket.SetWriteDeadline(time.Unix(1, 0)) })
 	defer late.Stop()
-	_, _ = w.socket.Write(content) // the child reports what is wrong if it cannot read it
-	return nil
+	sent := 0
+	err = w.do(func(fd int) (err error) {
+		sent, err = unix.SendmsgN(fd, content, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		return os.NewSyscallError("sendmsg", err)
+	})
+	runtime.KeepAlive(files)
+	if err == nil {
+		_, _ = w.socket.Write(content[sent:])
+		err = w.do(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
+	}
+	return err
+}
+
+// do calls f with the descriptor of the socket.
+func (w *waiting) do(f func(fd int) error) (err error) {
+	raw, failed := w.socket.SyscallConn()
+	if failed == nil {
+		failed = raw.Control(func(fd uintptr) { err = f(int(fd)) })
+	}
+	return errors.Join(failed, err)
 }
 
 // keepMounts keeps the child's mounts until after its end, which would wait until they are unmounted.
@@ -257,23 +271,6 @@ func (w *waiting) report(patience time.Duration) (line plan.Report, err error) {
 	return line, json.Unmarshal(text, &line)
 }
 
-// started reads the first report, and passes the listener that comes with it to a function, which may be nil.
-func (w *waiting) started(listener func(*os.File)) (line plan.Report, err error) {
-	if listener != nil {
-		files := &rights{from: w.socket}
-		w.lines = bufio.NewReader(files)
-		defer func() {
-			w.lines.Reset(w.socket)
-			if err == nil && line.Started != "" && files.got == nil {
-				line, err = plan.Report{Stage: "network", Error: "no listener was sent"}, nil
-			} else if files.got != nil {
-				listener(files.got)
-			}
-		}()
-	}
-	return w.report(boxPatience)
-}
-
 // ended returns the program's exit status; ok is false if the child was killed before it could report one.
 func (w *waiting) ended(patience time.Duration) (end Status, ok bool) {
 	defer w.socket.Close()
@@ -284,30 +281,27 @@ func (w *waiting) ended(patience time.Duration) (end Status, ok bool) {
 	return Waited(*line.Ended), true
 }
 
-// rights reads from a socket, and keeps a descriptor that comes with the data.
-type rights struct{ from, got *os.File }
-
-// Read implements io.Reader.
-func (r *rights) Read(b []byte) (n int, err error) {
-	raw, err := r.from.SyscallConn()
+// Read implements io.Reader. It keeps a descriptor that comes with the data.
+func (w *waiting) Read(b []byte) (n int, err error) {
+	raw, err := w.socket.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	oob, read := make([]byte, unix.CmsgSpace(4)), 0
+	oob, more := make([]byte, unix.CmsgSpace(4)), 0
 	waited := raw.Read(func(fd uintptr) bool {
-		n, read, _, _, err = unix.Recvmsg(int(fd), b, oob, unix.MSG_CMSG_CLOEXEC)
+		n, more, _, _, err = unix.Recvmsg(int(fd), b, oob, unix.MSG_CMSG_CLOEXEC)
 		return !errors.Is(err, unix.EAGAIN)
 	})
 	if err = errors.Join(waited, err); err == nil && n == 0 {
 		err = io.EOF
 	}
-	messages, _ := unix.ParseSocketControlMessage(oob[:read]) // none if they are malformed
+	messages, _ := unix.ParseSocketControlMessage(oob[:more]) // none if they are malformed
 	for _, m := range messages {
 		if fds, failed := unix.ParseUnixRights(&m); failed == nil && len(fds) == 1 {
-			r.got = os.NewFile(uintptr(fds[0]), "listener")
+			w.listener = os.NewFile(uintptr(fds[0]), "listener")
 		}
 	}
-	return n, err
+	return max(n, 0), err
 }
 
 // statusVar is the environment variable with the descriptor on which an init reports its command's exit

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -39,37 +40,11 @@ type Sandbox struct {
 	config func(context.Context) (protocol.Config, error)
 	warn   func(string)
 	warned sync.Map // warnings already printed
-	ahead  ahead
-}
 
-// ahead holds a uwf-box for the next command, which starts while one runs. One command is rarely the only one, but the
-// first of a process may be.
-type ahead struct {
-	mu    sync.Mutex
-	next  *proc.Ahead
-	boxed bool // the last command ran in namespaces
-}
-
-// ran records whether a command ran in namespaces.
-func (a *ahead) ran(boxed bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.boxed = boxed
-}
-
-// take gives the waiting uwf-box to a command. begun starts the next one, when the command has begun.
-func (a *ahead) take(c *proc.Command, workspace string, network protocol.Network) (begun func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.Box.Ahead, a.next = a.next, nil
-	program, again := c.Path, a.boxed
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if again && a.next == nil {
-			a.next = box.StartAhead(program, workspace, network, false)
-		}
-	}
+	// ahead is a uwf-box for the next command, which starts while one runs. One command is rarely the only one, but the
+	// first of a process may be.
+	ahead atomic.Pointer[proc.Ahead]
+	boxed atomic.Bool // a command has run in namespaces
 }
 
 // New returns the sandbox of a home. uwf is the path of the uwf program; uwf-box is also looked up next to
@@ -222,14 +197,17 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
 	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
 	if held.Box != nil {
-		held.Box.Soon = true
-		begun, started := s.ahead.take(&held, inv.Dir, c.Network), inv.Started
+		started, again := inv.Started, s.boxed.Load()
 		inv.Started = func(pid int) error {
-			if begun(); started == nil {
+			if again {
+				s.ahead.Swap(box.StartAhead(held.Path, inv.Dir, c.Network, false)).Discard()
+			}
+			if started == nil {
 				return nil
 			}
 			return started(pid)
 		}
+		held.Box.Soon, held.Box.Ahead = true, s.ahead.Swap(nil)
 	}
 	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
 		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "cannot sandbox a " +
@@ -241,7 +219,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	}
 	message, contained, ended := end()
 	ran.Held, ran.Contained = message, contained
-	s.ahead.ran(contained)
+	s.boxed.Store(contained)
 	return ran, errors.Join(err, ended)
 }
 

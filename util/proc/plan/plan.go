@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"strconv"
 
@@ -13,43 +12,13 @@ import (
 // Version is the version of the plan. uwf and uwf-box must have the same version.
 const Version = "3"
 
-// SocketFD is uwf-box's end of a socket. It receives a [Header] with descriptors, then the encoded plan. It sends a
-// [Report] when the program has started or failed to start, and one when it has exited. Without a plan, it exits.
+// SocketFD is uwf-box's end of a socket. It receives the encoded plan to its end, and with the first bytes the program's
+// streams, a file for the report of the exit, and files that stay open while uwf-box runs. It sends a [Report] when the
+// program has started or failed to start, and one when it has exited. Without a plan, it exits.
 const SocketFD = 3
 
-// MaxFiles is the maximum number of descriptors that come with a plan.
+// MaxFiles is the maximum number of files that come with a plan.
 const MaxFiles = 64
-
-// Header precedes a plan. Its descriptors are those of the streams and the status file that are given, in this order.
-// Any further ones stay open while uwf-box runs. Its program inherits only the streams.
-type Header struct {
-	Size  uint32 // of the encoded plan
-	Given [4]bool
-}
-
-// StatusFile is the index in [Header] of the file for the report of the exit, after stdin, stdout and stderr.
-const StatusFile = 3
-
-// HeaderSize is the size of an encoded header in bytes.
-const HeaderSize = 8
-
-// Encode encodes a header.
-func (h Header) Encode() []byte {
-	data := binary.LittleEndian.AppendUint32(nil, h.Size)
-	for _, given := range h.Given {
-		data = append(data, map[bool]byte{true: 1}[given])
-	}
-	return data
-}
-
-// DecodeHeader decodes a header of [HeaderSize] bytes.
-func DecodeHeader(data []byte) (h Header) {
-	h.Size = binary.LittleEndian.Uint32(data)
-	for i := range h.Given {
-		h.Given[i] = data[4+i] != 0
-	}
-	return h
-}
 
 // ListenPort is the port of the loopback address on which a program finds a proxy.
 const ListenPort = 3128

@@ -33,15 +33,6 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestHeader(t *testing.T) {
-	t.Parallel()
-	for _, h := range []plan.Header{{}, {Size: 1<<32 - 1, Given: [4]bool{true, false, true, true}}} {
-		text := h.Encode()
-		require.Len(t, text, plan.HeaderSize)
-		require.Equal(t, h, plan.DecodeHeader(text))
-	}
-}
-
 func TestReportLine(t *testing.T) {
 	t.Parallel()
 	status := uint32(256)

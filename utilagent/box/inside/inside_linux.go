@@ -24,8 +24,11 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine/filter"
 )
 
-// maxPlan bounds the plan, in bytes.
-const maxPlan = 64 << 20
+const (
+	maxPlan = 64 << 20 // bytes
+	// patience bounds how long this process waits for a plan: while it exists, so do its mounts.
+	patience = 10 * 60 // seconds
+)
 
 // stageError reports why a program was not started.
 type stageError struct {
@@ -79,9 +82,7 @@ func Main(stderr io.Writer) int {
 	}
 	endAll()
 	raw := uint32(status)
-	if files.status >= 0 {
-		_, _ = unix.Write(files.status, plan.Report{Ended: &raw}.Line()) // nobody is there to learn of an error
-	}
+	_, _ = unix.Write(files.status, plan.Report{Ended: &raw}.Line()) // nobody is there to learn of an error
 	for _, fd := range files.locks {
 		_ = unix.Close(fd)
 	}
@@ -92,32 +93,33 @@ func Main(stderr io.Writer) int {
 	return status.ExitStatus()
 }
 
-// given holds the descriptors that come with a plan.
+// given holds the files that come with a plan, except the streams.
 type given struct {
-	status int   // file for the report of the exit, or -1
+	status int   // file for the report of the exit
 	locks  []int // held while this process runs
 }
 
-// receive waits for the plan. The error is io.EOF if there is none.
+// receive waits for the plan, and replaces this process's streams by the program's. The error is io.EOF if there is no
+// plan.
 func receive() (p plan.Plan, files given, err error) {
-	start, oob := make([]byte, plan.HeaderSize), make([]byte, unix.CmsgSpace(4*plan.MaxFiles))
-	n, read := 0, 0
-	for err = unix.EINTR; err == unix.EINTR; {
-		n, read, _, _, err = unix.Recvmsg(plan.SocketFD, start, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
+	text, oob := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*plan.MaxFiles))
+	n, more := 0, 0
+	err = unix.SetsockoptTimeval(plan.SocketFD, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: patience})
+	for again := err == nil; again; again = errors.Is(err, unix.EINTR) {
+		n, more, _, _, err = unix.Recvmsg(plan.SocketFD, text, oob, unix.MSG_CMSG_CLOEXEC)
 	}
-	if err == nil && n == 0 {
+	if err == nil && n == 0 || errors.Is(err, unix.EAGAIN) {
 		err = io.EOF
 	}
-	if err != nil || n < len(start) {
+	if err == nil {
+		files, err = takeFiles(oob[:more])
+	}
+	if err != nil {
 		return p, files, at("plan", err)
 	}
-	h := plan.DecodeHeader(start)
-	if files, err = takeFiles(h, oob[:read]); err != nil {
-		return p, files, at("descriptors", err)
-	}
-	text, from := make([]byte, min(h.Size, maxPlan)), os.NewFile(plan.SocketFD, "plan")
-	if _, err = io.ReadFull(from, text); err == nil {
-		p, err = plan.Decode(text)
+	rest, err := io.ReadAll(io.LimitReader(os.NewFile(plan.SocketFD, "plan"), maxPlan))
+	if err == nil {
+		p, err = plan.Decode(append(text[:n], rest...))
 	}
 	if err != nil {
 		return p, files, at("plan", err)
@@ -129,29 +131,23 @@ func receive() (p plan.Plan, files given, err error) {
 	return p, files, nil
 }
 
-// takeFiles replaces the streams by those that come with a plan, and returns the other descriptors.
-func takeFiles(h plan.Header, oob []byte) (files given, err error) {
-	files.status = -1
+// takeFiles takes the files that come with a plan.
+func takeFiles(oob []byte) (given, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(messages) != 1 {
-		return files, err
+		return given{}, errors.Join(unix.EBADMSG, err)
 	}
-	files.locks, err = unix.ParseUnixRights(&messages[0])
-	for i, is := range h.Given {
-		switch {
-		case err != nil || !is:
-			continue
-		case len(files.locks) == 0:
-			return files, unix.EBADF
-		case i == plan.StatusFile:
-			files.status = files.locks[0]
-		default:
-			err = unix.Dup3(files.locks[0], i, 0)
-			_ = unix.Close(files.locks[0])
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) < 4 {
+		return given{}, errors.Join(unix.EBADMSG, err)
+	}
+	for stream := range 3 {
+		if err := unix.Dup3(fds[stream], stream, 0); err != nil {
+			return given{}, err
 		}
-		files.locks = files.locks[1:]
+		_ = unix.Close(fds[stream])
 	}
-	return files, err
+	return given{fds[3], fds[4:]}, nil
 }
 
 // prepare turns this process into the program's environment. It returns the listener in its network, or -1.
