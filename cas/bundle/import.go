@@ -573,17 +573,17 @@ func (w *Without) Tree(id protocol.Tree) (protocol.Tree, error) {
 
 // Objects yields the remaining objects with a hash function, and the new directories. Tree must have been
 // called for all trees before.
-func (w *Without) Objects(function string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
+func (w *Without) Objects(function string) iter.Seq2[gitobject.Object, error] {
+	return func(yield func(gitobject.Object, error) bool) {
 		for _, id := range w.left(function) {
 			kind := w.file.objects[id].kind
 			content, _, err := w.file.Object(id, kind, true)
-			if !yield(Object{Dir: kind == kindDir, Content: content}, err) || err != nil {
+			if !yield(gitobject.Object{Dir: kind == kindDir, Content: content}, err) || err != nil {
 				return
 			}
 		}
 		for id, content := range w.made {
-			if id.Function() == function && !yield(Object{Dir: true, Content: content}, nil) {
+			if id.Function() == function && !yield(gitobject.Object{Dir: true, Content: content}, nil) {
 				return
 			}
 		}

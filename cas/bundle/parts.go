@@ -334,12 +334,6 @@ func (f *File) Object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, e
 	return content, int64(o.length), nil
 }
 
-// Object is a file, a link's target or a directory, in git's format.
-type Object struct {
-	Dir     bool
-	Content []byte
-}
-
 // HasObject reports whether the bundle's trees include a file or directory.
 func (f *File) HasObject(id protocol.Tree) bool {
 	_, ok := f.objects[id]

@@ -135,8 +135,8 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 	return nil
 }
 
-// Merge merges the children's files into those of the thread. conflicts lists the paths that two of them
-// changed in the same places.
+// Merge merges the children's files into those of the thread, in order. If two of them changed the same places, it
+// returns the paths and no tree. It writes only git objects.
 func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conflicts []string, err error) {
 	if k == nil {
 		return "", nil, fault.New(protocol.CodeFailed, "cannot merge the children of role %q: thread %s has no "+
@@ -146,13 +146,33 @@ func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conf
 	if err != nil {
 		return "", nil, err
 	}
-	var all []StepFiles
+	to = k.Spec.Tree
 	for i, m := range j.made {
-		if m != nil && !merged[j.Children[i].Ended.Head] {
-			all = append(all, *m)
+		if m == nil || merged[j.Children[i].Ended.Head] {
+			continue
+		}
+		for _, part := range []protocol.Tree{m.Before, m.After} {
+			if err := j.fetch(ctx, k.Spec.Git, part); err != nil {
+				return "", nil, err
+			}
+		}
+		next, err := snapshot.MergeTrees(ctx, j.Env, k.Spec.Git, m.Before, to, m.After)
+		var conflict *snapshot.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			conflicts = append(conflicts, conflict.Paths...)
+		case err != nil:
+			return "", nil, err
+		default:
+			to = next
 		}
 	}
-	return j.merge(ctx, k, k.Spec.Tree, all)
+	if len(conflicts) == 0 {
+		return to, nil, nil
+	}
+	slices.Sort(conflicts)
+	conflicts = slices.Compact(conflicts)
+	return "", conflicts[:min(len(conflicts), maxListed)], nil
 }
 
 // mergedBefore returns the heads of children whose files an earlier step merged before its role was asked
@@ -195,37 +215,6 @@ func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles,
 	}
 	made.Before = snapshot.Substitute(ctx, e.Env, made.store, t.Start.Workspace.Tree)
 	return made, true, nil
-}
-
-// merge merges the changes of several children into a tree, in order. If two of them changed the same places,
-// it returns the paths and no tree. It writes only git objects.
-func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
-	made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
-	for _, m := range made {
-		for _, part := range []protocol.Tree{m.Before, m.After} {
-			if err := e.fetch(ctx, k.Spec.Git, part); err != nil {
-				return "", nil, err
-			}
-		}
-		next, err := snapshot.MergeTrees(ctx, e.Env, k.Spec.Git, m.Before, tree, m.After)
-		var conflict *snapshot.ConflictError
-		switch {
-		case errors.As(err, &conflict):
-			conflicts = append(conflicts, conflict.Paths...)
-		case errors.Is(err, snapshot.ErrTooOld):
-			return "", nil, err
-		case err != nil:
-			return "", nil, err
-		default:
-			tree = next
-		}
-	}
-	if len(conflicts) == 0 {
-		return tree, nil, nil
-	}
-	slices.Sort(conflicts)
-	conflicts = slices.Compact(conflicts)
-	return "", conflicts[:min(len(conflicts), maxListed)], nil
 }
 
 // WriteMerged replaces the files in a thread's open work tree by a merged tree. The intent must be durable.

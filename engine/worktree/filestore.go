@@ -278,14 +278,8 @@ func (k *keepingFiles) keep(ctx context.Context, function string) (n int, err er
 	if len(trees)+len(instead) == 0 {
 		return 0, nil
 	}
-	objects := func(yield func(snapshot.Object, error) bool) {
-		for o, err := range k.without.Objects(function) {
-			if !yield(snapshot.Object(o), err) {
-				return
-			}
-		}
-	}
-	if err := snapshot.AddObjects(ctx, k.Env, store, function, objects, k.without.Count(function)); err != nil {
+	err = snapshot.AddObjects(ctx, k.Env, store, function, k.without.Objects(function), k.without.Count(function))
+	if err != nil {
 		return 0, err
 	}
 	return len(trees), snapshot.SetSubstitutes(ctx, k.Env, store, instead)

@@ -170,15 +170,10 @@ func (r *reader) get(sum string) (kind string, content []byte, err error) {
 // maxObject bounds the size of a file, in bytes.
 const maxObject = 1 << 30
 
-// Object is a file, a link's target or a directory, in git's format.
-type Object struct {
-	Dir     bool
-	Content []byte
-}
-
 // AddObjects adds n objects to our git directory without a repository. Git verifies everything, and the operation is
 // atomic.
-func AddObjects(ctx context.Context, e env.Env, store, function string, objects iter.Seq2[Object, error], n int) error {
+func AddObjects(ctx context.Context, e env.Env, store, function string, objects iter.Seq2[gitobject.Object, error],
+	n int) error {
 	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -31,19 +32,19 @@ func TestKeepAndBring(t *testing.T) {
 
 			from, err := snapshot.OpenObjects(w.env, []string{w.spec.Git})
 			require.NoError(t, err)
-			var all []snapshot.Object
+			var all []gitobject.Object
 			for _, line := range strings.Split(strings.TrimSpace(w.sh(`git --git-dir="$STORE" rev-list --objects --no-object-names `+sum(one)+" "+sum(two))), "\n") {
 				dir := strings.TrimSpace(w.sh(`git --git-dir="$STORE" cat-file -t `+line)) == "tree"
 				content, err := from.Object(t.Context(), protocol.Tree(format+":"+line), dir)
 				require.NoError(t, err)
-				all = append(all, snapshot.Object{Dir: dir, Content: content})
+				all = append(all, gitobject.Object{Dir: dir, Content: content})
 			}
 			_, err = from.Object(t.Context(), protocol.Tree(format+":"+strings.Repeat("1", len(sum(one)))), true)
 			prosetest.Error(t, err)
 			_, err = from.Object(t.Context(), one, false)
 			require.ErrorContains(t, err, "not a blob")
 			require.NoError(t, from.Close())
-			objects := func(yield func(snapshot.Object, error) bool) {
+			objects := func(yield func(gitobject.Object, error) bool) {
 				for _, o := range all {
 					if !yield(o, nil) {
 						return
@@ -82,15 +83,15 @@ func TestKeepRefuses(t *testing.T) {
 	sum := make([]byte, 20)
 	for name, content := range map[string]string{"missing": "100644 a\x00" + string(sum), "git directory": "40000 .git\x00" + string(sum)} {
 		store := filepath.Join(w.dir, "uwf", name)
-		objects := func(yield func(snapshot.Object, error) bool) {
-			yield(snapshot.Object{Dir: true, Content: []byte(content)}, nil)
+		objects := func(yield func(gitobject.Object, error) bool) {
+			yield(gitobject.Object{Dir: true, Content: []byte(content)}, nil)
 		}
 		tree := protocol.Tree(fmt.Sprintf("sha1:%040x", 7))
 		require.Error(t, snapshot.AddObjects(t.Context(), w.env, store, "sha1", objects, 1), name)
 		require.False(t, snapshot.Has(t.Context(), w.env, store, tree))
 	}
-	broken := func(yield func(snapshot.Object, error) bool) {
-		yield(snapshot.Object{}, fmt.Errorf("the bundle cannot be read"))
+	broken := func(yield func(gitobject.Object, error) bool) {
+		yield(gitobject.Object{}, fmt.Errorf("the bundle cannot be read"))
 	}
 	err := snapshot.AddObjects(t.Context(), w.env, filepath.Join(w.dir, "uwf", "broken"), "sha1", broken, 1)
 	prosetest.Error(t, err)

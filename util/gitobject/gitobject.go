@@ -18,6 +18,12 @@ const (
 	Directory byte = 'd'
 )
 
+// Object is a file, a link's target or a directory, in git's format.
+type Object struct {
+	Dir     bool
+	Content []byte
+}
+
 // MaxSize bounds the content of an object, in bytes.
 const MaxSize = 256 << 20
 
