@@ -90,16 +90,18 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec) (taken Taken, err er
 }
 
 func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err error) {
-	if !slices.Equal(recall(s).Out, s.Redacted) { // the index can contain paths redacted since then
+	known := recall(s)
+	if !slices.Equal(known.Out, s.Redacted) { // the index can contain paths redacted since then
 		if err := os.RemoveAll(s.Index); err != nil {
 			return taken, err
 		}
+		known = indexNote{}
 	}
 	if err = errors.Join(r.Seed(ctx, s.Git, isGone(s.Index)), r.SeedIndex(s)); err != nil {
 		return taken, err
 	}
 	g := of(e.Environ, s)
-	taken, err = take(ctx, g, s, recall(s))
+	taken, err = take(ctx, g, s, known)
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
 	_, sparse := r.key("core.sparsecheckout")
@@ -108,7 +110,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err
 			err = r.SeedIndex(s)
 		}
 		if err == nil {
-			taken, err = take(ctx, g, s, recall(s))
+			taken, err = take(ctx, g, s, indexNote{})
 		}
 	}
 	return taken, err
