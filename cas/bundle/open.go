@@ -18,7 +18,7 @@
 //	'f'  a file, or a link's target: git's hash, 20 or 32 bytes after a byte with that number, and its content
 //	'd'  a directory, in the same form
 //
-// Timestamps are preserved, except that nodes of a store's foundation ([cas.Kinds.Foundation]) are 0: every
+// Timestamps are preserved, except in a store's foundation ([cas.Kinds.Foundation]), where they are 0: every
 // store creates these nodes itself, and otherwise the bundles of equal threads would differ.
 //
 // [Write] writes a bundle, [Receive] reads one and checks its bytes, [File.Check] proves that it is complete,

@@ -43,7 +43,7 @@ const childNodes = 40
 
 // child waits for the starting signal, then puts and commits nodes. Half of them are common to all children,
 // half its own, and reports each commit. A negative seed continues until it is killed; below -100, it compacts the
-// store instead.
+// store instead, and below -200, it redacts what it commits.
 func child(job []string) error {
 	dir, a := job[0], cas.Algorithm(job[1])
 	seed, err := strconv.Atoi(job[2])
@@ -58,6 +58,19 @@ func child(job []string) error {
 	fmt.Println("ready")
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
+	}
+	for i := 0; seed < -200; i++ {
+		n, err := childSecret(a, os.Getpid(), i)
+		if err == nil {
+			err = s.Commit(ctx, n)
+		}
+		if err == nil {
+			err = s.Redact(ctx, func() error { return nil }, cas.Tombstone{Hash: n.Hash, Type: n.Type})
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println("redacted:" + string(n.Hash) + ":" + string(n.Payload[2:])) // after the head of the text
 	}
 	for seed < -100 {
 		if err := compactOnce(ctx, s); err != nil {
@@ -80,6 +93,13 @@ func child(job []string) error {
 		fmt.Println(nodes[0].Hash, nodes[1].Hash)
 	}
 	return nil
+}
+
+// childSecret returns a node that a process redacts.
+func childSecret(a cas.Algorithm, pid, i int) (cas.Node, error) {
+	payload, err := cas.Encode(fmt.Sprintf("secret-%07d-%07d-%07d", i, pid, i*i*pid%1000))
+	typ := a.MetaHash()
+	return cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1}, err
 }
 
 func childWork(a cas.Algorithm, seed, i int) ([]cas.Node, error) {
@@ -213,18 +233,18 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Writers and compactors are killed at any moment, again and again: everything that was committed is there, also
-// for a reader that had the store open all the time.
+// Writers, compactors and a redactor are killed at any moment, again and again: everything that was committed is there,
+// also for a reader that had the store open all the time, and everything that was redacted is gone.
 func TestKilledWritersAndCompactors(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cas")
 	reader := open(t, dir, fsstore.Options{})
 	require.NoError(t, reader.Make(t.Context(), 1))
-	committed := map[cas.Hash]bool{}
+	committed, redacted := map[cas.Hash]bool{}, map[cas.Hash]string{}
 	for round := range 8 {
 		var killed sync.WaitGroup
 		var mu sync.Mutex
-		for i, seed := range []int{-1 - 2*round, -2 - 2*round, -101, -102} {
+		for i, seed := range []int{-1 - 2*round, -2 - 2*round, -101, -102, -201} {
 			cmd, out, _, run := startReading(t, dir, cas.XXH3, seed)
 			lines := bufio.NewScanner(out)
 			run()
@@ -235,6 +255,9 @@ func TestKilledWritersAndCompactors(t *testing.T) {
 					for word := range strings.FieldsSeq(lines.Text()) {
 						if h := cas.Hash(word); h.Valid() {
 							committed[h] = true
+						} else if secret, ok := strings.CutPrefix(word, "redacted:"); ok {
+							hash, text, _ := strings.Cut(secret, ":")
+							redacted[cas.Hash(hash)] = text
 						}
 					}
 					mu.Unlock()
@@ -244,13 +267,20 @@ func TestKilledWritersAndCompactors(t *testing.T) {
 		}
 		killed.Wait()
 		for _, s := range []*fsstore.Store{reader, open(t, dir, fsstore.Options{})} {
+			for h := range redacted {
+				_, err := s.Get(t.Context(), h)
+				require.ErrorAs(t, err, new(*cas.RedactedError))
+			}
 			for h := range committed {
 				_, err := s.Get(t.Context(), h)
 				require.NoError(t, err)
 			}
 		}
 	}
-	t.Log(len(committed), "committed nodes")
+	for _, text := range redacted {
+		castest.RequireErased(t, dir, []byte(text))
+	}
+	t.Log(len(committed), "committed nodes,", len(redacted), "redacted")
 	require.NotEmpty(t, committed)
 }
 
