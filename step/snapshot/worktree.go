@@ -218,6 +218,9 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 	if !ok {
 		return false, nil
 	}
+	if err := may(path, m.Commit); err != nil {
+		return false, err
+	}
 	r, err := Find(ctx, e, m.Repo)
 	if errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) { // git has no record of it
 		return true, os.RemoveAll(path)
@@ -233,9 +236,6 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 		// left by a git that was killed together with it
 		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix)
 		_ = root.Close()
-	}
-	if err := may(path, m.Commit); err != nil {
-		return false, err
 	}
 	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
 }
