@@ -80,7 +80,7 @@ func (a *Ahead) Discard() {
 		return
 	}
 	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
-		w.discard()
+		_, _ = w.discard()
 	}
 }
 
