@@ -223,7 +223,11 @@ func StartAhead(box, workspace string, network protocol.Network, withParent bool
 // lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.
 // What fails only for this workspace, or at the moment, doesn't count: another program may have caused it.
 func (r Request) lowers(box string) bool {
-	err := r.check(box)
+	if r.holdsAny(r.homes()) {
+		return true
+	}
+	layers := slices.DeleteFunc(slices.Clone(r.Mounts), func(m plan.Mount) bool { return m.Kind != plan.Overlay })
+	err := Probe(box, layers...) // not every file system supports overlays
 	return err != nil && !passing(err, setting)
 }
 
@@ -233,15 +237,6 @@ func passing(err error, setting func(string) string) bool {
 	none := func(kind string) bool { return setting("user/max_"+kind+"_namespaces") == "0" }
 	return slices.ContainsFunc(limits, func(limit error) bool { return errors.Is(err, limit) }) ||
 		errors.Is(err, syscall.ENOSPC) && !slices.ContainsFunc([]string{"user", "mnt", "pid", "ipc"}, none)
-}
-
-// check returns the reason why namespaces cannot satisfy the request, or nil.
-func (r Request) check(box string) error {
-	if r.holdsAny(r.homes()) {
-		return ErrNotHere
-	}
-	layers := slices.DeleteFunc(slices.Clone(r.Mounts), func(m plan.Mount) bool { return m.Kind != plan.Overlay })
-	return Probe(box, layers...) // not every file system supports overlays
 }
 
 func (r Request) holdsAny(homes []string) bool {
