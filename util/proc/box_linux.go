@@ -47,14 +47,19 @@ type boxKind struct {
 
 // Ahead is a uwf-box that starts before its plan is known, because a plan takes about as long as that.
 type Ahead struct {
-	kind  boxKind
-	start func() (*waiting, error) // waits until it has started
+	kind   boxKind
+	start  func() (*waiting, error) // waits until it has started
+	mounts *os.File                 // list of mounts, opened before the child started; nil if that failed
 }
 
 // StartAhead starts a uwf-box for a later [Box.Ahead]. It exits with this process.
 func StartAhead(path string, b Box, withParent bool) *Ahead {
 	a := &Ahead{kind: b.kind(Command{Path: path, WithParent: withParent})}
 	a.start = sync.OnceValues(a.kind.start)
+	// Package os would poll it itself, and then nobody else learns that mounts have changed.
+	if fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		a.mounts = os.NewFile(uintptr(fd), "mountinfo")
+	}
 	go func() { _, _ = a.start() }() // whoever takes it starts another one instead
 	return a
 }
@@ -64,14 +69,26 @@ func (a *Ahead) take(kind boxKind) *waiting {
 	if a == nil {
 		return nil
 	}
-	if a.kind != kind {
+	if a.kind != kind || !a.seesMounts() {
 		a.Discard()
 		return nil
 	}
+	defer a.mounts.Close()
 	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
 		return w
 	}
 	return nil
+}
+
+// seesMounts reports whether nothing was mounted or unmounted since the child started. Unless mounts are shared, as
+// systemd does, the child doesn't see it, and the program would write to the directory below.
+func (a *Ahead) seesMounts() bool {
+	if a.mounts == nil {
+		return false
+	}
+	changed := []unix.PollFd{{Fd: int32(a.mounts.Fd()), Events: unix.POLLPRI}}
+	n, err := unix.Poll(changed, 0)
+	return n == 0 && err == nil
 }
 
 // Discard ends the child if no command has taken it. a may be nil.
@@ -79,6 +96,7 @@ func (a *Ahead) Discard() {
 	if a == nil {
 		return
 	}
+	defer a.mounts.Close()
 	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
 		_, _ = w.discard()
 	}

@@ -122,6 +122,9 @@ func Begin(o Options) (*Before, error) {
 	for _, name := range b.Found().Obeyed {
 		b.Led[name], _ = bornOf(l.spaces[0].top, name) // it may be gone
 	}
+	if l.short != nil {
+		return nil, l.short
+	}
 	if l.read > 0 {
 		b.keepIndex()
 	}
@@ -332,7 +335,8 @@ func (b *Before) end(held func(string) bool, most int, settled ...string) (Chang
 			e.changes.Closed = append(e.changes.Closed, l.shown(s, name))
 		}
 	}
-	if l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
+	e.errs = append(e.errs, l.short)
+	if l.short == nil && l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
 		after := &Before{state: b.state}
 		after.Dirs, after.Repos = l.dirs, e.now
 		after.keepIndex()

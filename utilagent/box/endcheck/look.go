@@ -67,6 +67,14 @@ type look struct {
 	over   map[string]bool // parts of git directories over a limit
 	read   int             // number of directories and indexes of git read
 	opens  bool            // restore permissions to read closed directories
+	short  error           // something couldn't be read for want of descriptors or memory, so it isn't known
+}
+
+// miss records that something cannot be read. It matters only if nobody has removed or closed it.
+func (l *look) miss(err error) {
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) {
+		l.short = cmp.Or(l.short, err)
+	}
 }
 
 // space is a directory that the command could write.
@@ -90,6 +98,7 @@ func (b *Before) open() (_ *look, err error) {
 		if at == b.Workspace {
 			return nil, err
 		}
+		l.miss(err)
 	}
 	return l, nil
 }
@@ -150,6 +159,7 @@ func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 			l.read++
 			if d, err = l.note(top, at, st); err != nil {
 				l.closed = append(l.closed, at)
+				l.miss(err)
 				d = &dir{Stamp: st, Noted: l.now()}
 			}
 		}
@@ -537,6 +547,7 @@ func (l *look) known(s *space, name string) string {
 func (l *look) entries(s *space, name string) (names []string) {
 	f, err := s.root.Open(name)
 	if err != nil {
+		l.miss(err)
 		return nil
 	}
 	defer f.Close() // opened for reading
