@@ -340,13 +340,19 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 }
 
 // childrenAtRest returns an error if a child is being retried. Our run is open, so no further retry can
-// start; this check finds one that has started already.
+// start; this check finds one that has started already. A lock alone may be that of another driver, which has
+// just recorded the child's end.
 func (a *attempt) childrenAtRest(ctx context.Context) error {
+	end := a.reader.Env.Now().Add(settle)
 	for _, k := range a.pos.Children {
-		if k.Ended.Status != protocol.StatusCancelled && (a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID,
-			k.Ended.Head)) {
-			return fault.New(protocol.CodeLocked, "child %s of role %q is being retried", k.Key,
-				a.task.role).Because("child-replayed", "thread", a.locked.id)
+		if k.Ended.Status == protocol.StatusCancelled {
+			continue
+		}
+		for a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID, k.Ended.Head) {
+			if a.reader.IsOpen(k.ID, k.Ended.Head) || a.reader.Env.Now().After(end) || retry.Pause(ctx, retry.MinWait) != nil {
+				return fault.New(protocol.CodeLocked, "child %s of role %q is being retried", k.Key,
+					a.task.role).Because("child-replayed", "thread", a.locked.id)
+			}
 		}
 	}
 	return nil
