@@ -135,6 +135,13 @@ func TestAhead(t *testing.T) {
 			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false)
 			c.Box.Ahead.Discard()
 		},
+		"ended by a signal": func(s *space, c *proc.Command) {
+			c.Path = filepath.Join(s.home, "box-"+rand.Text())
+			require.NoError(s, os.Symlink(exe, c.Path))
+			c.Box.Ahead = box.StartAhead(c.Path, s.work, nil, false)
+			require.Eventually(s, func() bool { return exec.Command("pkill", "-TERM", "-f", c.Path).Run() == nil },
+				time.Minute, time.Millisecond)
+		},
 		"which cannot start": func(s *space, c *proc.Command) {
 			c.Box.Ahead = box.StartAhead(filepath.Join(s.home, "missing"), s.work, nil, false)
 		},

@@ -55,11 +55,11 @@ func Main(stderr io.Writer) int {
 		return plan.Failed
 	}
 	runtime.LockOSThread() // privileges belong to a thread, and the program inherits this one's
-	signals := forward()
 	p, files, err := receive()
 	if errors.Is(err, io.EOF) { // uwf has exited, or needs no program
 		return plan.Failed
 	}
+	signals := forward() // not before: a signal ends a process that waits, instead of a later program
 	listener := -1
 	if err == nil {
 		listener, err = prepare(p)
