@@ -424,7 +424,11 @@ func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err
 	if err != nil || at != p {
 		return nil, err
 	}
-	if body, err = p.source.record(p.entry); err != nil {
+	body, err = p.source.record(p.entry)
+	if errors.Is(err, errPack) {
+		return nil, &cas.CorruptError{Hash: h, Path: p.source.at(p.entry), Reason: err.Error()}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.source.at(p.entry), err)
 	}
 	switch {
