@@ -181,7 +181,7 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 	if p := pos.Workflow.Roles[pos.Next.Role].Parallel; p > 0 {
 		most = p
 	}
-	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Children)}, sync.Mutex{}
+	failed, mu := map[string]error{}, sync.Mutex{}
 	due := slices.DeleteFunc(slices.Clone(pos.Children), func(k children.Child) bool {
 		return k.Ended != nil && !k.Open || k.Status() == protocol.StatusSuspended || k.Head == ""
 	})
@@ -195,7 +195,7 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 		e.reportStopped(ctx, of, k, err)
 		if err != nil {
 			mu.Lock()
-			failures.Add(k, err)
+			failed[k.ID] = err
 			mu.Unlock()
 		}
 		return !protocol.OfMachine(err)
@@ -206,6 +206,12 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 	case stopped.Load() || dir.ChildrenBlocked():
 		return fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were running",
 			thread).Because("stopped", "thread", thread, "again", protocol.AgainResume)
+	}
+	failures := children.Failures{Place: pos.Place(), Of: len(pos.Children)}
+	for _, k := range pos.Children { // the first one is named, whichever failed first
+		if err := failed[k.ID]; err != nil {
+			failures.Add(k, err)
+		}
 	}
 	return failures.Err()
 }
