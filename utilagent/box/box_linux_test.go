@@ -1,6 +1,7 @@
 package box_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -8,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gocache"
@@ -119,11 +122,28 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	return string(text), status, said
 }
 
+// named returns the processes whose command lines contain a word.
+func named(t *testing.T, word string) (pids []int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, path := range all {
+		text, _ := os.ReadFile(path) // it may have ended
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && bytes.Contains(text, []byte(word)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // TestAhead tests a uwf-box that starts before its plan is known, whether the command can use it or not.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()
 	require.NoError(t, err)
+	if none := box.Probe(exe); none != nil {
+		t.Skipf("no namespaces here: %v", none)
+	}
 	for name, change := range map[string]func(*space, *proc.Command){
 		"taken": func(s *space, c *proc.Command) {
 			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false)
@@ -139,8 +159,10 @@ func TestAhead(t *testing.T) {
 			c.Path = filepath.Join(s.home, "box-"+rand.Text())
 			require.NoError(s, os.Symlink(exe, c.Path))
 			c.Box.Ahead = box.StartAhead(c.Path, s.work, nil, false)
-			require.Eventually(s, func() bool { return exec.Command("pkill", "-TERM", "-f", c.Path).Run() == nil },
-				time.Minute, time.Millisecond)
+			require.Eventually(s, func() bool {
+				found := named(s.T, c.Path)
+				return len(found) == 1 && unix.Kill(found[0], unix.SIGTERM) == nil
+			}, time.Minute, time.Millisecond)
 		},
 		"which cannot start": func(s *space, c *proc.Command) {
 			c.Box.Ahead = box.StartAhead(filepath.Join(s.home, "missing"), s.work, nil, false)
@@ -157,8 +179,7 @@ func TestAhead(t *testing.T) {
 			out, status, _ := s.run("env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' " + left + " & echo out; exit 3")
 			require.Equal(t, "out\n", out)
 			require.Equal(t, 3, status.Code)
-			found, err := exec.Command("pgrep", "-f", left).Output()
-			require.Error(t, err, "outlives the command: %s", found)
+			require.Empty(t, named(t, left), "outlives the command")
 			c := box.StartAhead(exe, s.work, nil, false)
 			c.Discard()
 			c.Discard()
