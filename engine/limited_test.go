@@ -330,6 +330,11 @@ func TestATickLooksFirstAtWhatKilledEnginesLeft(t *testing.T) {
 	require.NoError(t, w.Reader.RunDir(id).Write(last))
 	require.NoError(t, w.Reader.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
 	require.NoError(t, os.RemoveAll(w.Reader.Dirs.Limits()))
+	// A process that another test is just starting has a copy of the run's lock for a moment.
+	require.Eventually(t, func() bool {
+		due, err := w.Reader.Due(ctx)
+		return err == nil && slices.Contains(due, id)
+	}, time.Minute, time.Millisecond)
 	parked := 0
 	require.NoError(t, w.Tick(ctx, 1, StepOptions{}, func(at Ticked) {
 		require.Equal(t, protocol.StatusRateLimited, at.Output.Status)
