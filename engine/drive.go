@@ -346,8 +346,8 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 }
 
 // childrenAtRest returns an error if a child is being retried. Our run is open, so no further retry can
-// start; this check finds one that has started already. A lock alone may be that of another driver, which has
-// just recorded the child's end.
+// start; this check finds one that has started already. If only the lock is held, another driver may have just
+// recorded the child's end.
 func (a *attempt) childrenAtRest(ctx context.Context) error {
 	end := a.reader.Env.Now().Add(settle)
 	for _, k := range a.pos.Children {

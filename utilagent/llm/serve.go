@@ -44,8 +44,8 @@ func answer(ctx context.Context, r modelcall.Request) (reply modelcall.Reply, er
 	return reply, err
 }
 
-// extracted asks a model for one JSON object and returns its text. The prompt must contain the schema: most endpoints accept one nowhere else, and the answer is not validated
-// here.
+// extracted asks a model for one JSON object and returns its text. The prompt must contain the schema: most endpoints accept
+// one nowhere else, and the answer is not validated here.
 func extracted(ctx context.Context, e config.Endpoint, system, user string) (string, protocol.Usage, error) {
 	if !strings.Contains(system+user, "JSON") {
 		system += "\n\nAnswer with one JSON object." // endpoints in JSON mode require the word

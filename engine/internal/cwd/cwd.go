@@ -93,7 +93,7 @@ func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
 // and its parents, unless the thread was started there. Directories with settings, programs or keys are
 // allowed only if the config lists them; this includes the thread's directory itself.
 //
-// Errors are *[RefusedError] and those of [Real].
+// It returns *[RefusedError] and the errors of [Real].
 func (r Rules) Resolve(location string) (string, error) {
 	if !filepath.IsAbs(r.Thread) { // from another system or forged; it would be relative to uwf's working directory
 		return "", fmt.Errorf("the thread's directory %q is not an absolute path", r.Thread)
