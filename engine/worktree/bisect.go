@@ -146,12 +146,19 @@ func (b *bisection) find(ctx context.Context, root string) error {
 		}
 	}
 	for _, root := range append(roots, b.Env.Dir) {
-		var err error
-		if b.repo, err = snapshot.Find(ctx, b.Env, root); err == nil && b.repo.Head != "" {
+		switch repo, err := snapshot.Find(ctx, b.Env, root); {
+		case err != nil:
+		case repo.Head != "":
+			b.repo = repo
 			return nil
+		case b.repo.Root == "":
+			b.repo = repo // AddWorktree reports that it has no commits
 		}
 	}
-	return noFiles(b.steps[len(b.steps)-1].Step, true)
+	if b.repo.Root == "" {
+		return noFiles(b.steps[len(b.steps)-1].Step, true)
+	}
+	return nil
 }
 
 // make creates the worktree. It belongs to no thread, so it can be swept unless the returned lock is held.

@@ -10,6 +10,7 @@ import (
 
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
@@ -64,7 +65,13 @@ func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		words := c.Args().Slice()
 		a.takeHome(words)
-		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what, words) }) {
+		values := func(what string) []cmdline.Candidate {
+			if at := slices.Index(words, "help"); what == "topic" && at >= 0 {
+				return topicValues(root, words[at+1:])
+			}
+			return a.values(ctx, what, words)
+		}
+		for _, found := range cmdline.Complete(root, words, values) {
 			line := plaintext.Line(found.Word)
 			if found.Help != "" {
 				line += "\t" + term.FirstLine(found.Help, 60)
@@ -75,6 +82,15 @@ func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 		}
 		return nil
 	})
+}
+
+// topicValues returns the commands and topics that help explains, given the words after help.
+func topicValues(root *ucli.App, typed []string) []cmdline.Candidate {
+	commands := cmdline.Complete(root, typed, func(string) []cmdline.Candidate { return nil })
+	if len(typed) > 1 {
+		return commands
+	}
+	return append(commands, words(guide.Topics()...)...)
 }
 
 // takeHome uses the home given in the words to complete.
