@@ -355,9 +355,12 @@ func (a *attempt) childrenAtRest(ctx context.Context) error {
 			continue
 		}
 		for a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID, k.Ended.Head) {
-			if a.reader.IsOpen(k.ID, k.Ended.Head) || a.reader.Env.Now().After(end) || retry.Pause(ctx, retry.MinWait) != nil {
+			if a.reader.IsOpen(k.ID, k.Ended.Head) || a.reader.Env.Now().After(end) {
 				return fault.New(protocol.CodeLocked, "child %s of role %q is being retried", k.Key,
 					a.task.role).Because("child-replayed", "thread", a.locked.id)
+			}
+			if err := retry.Pause(ctx, retry.MinWait); err != nil {
+				return err
 			}
 		}
 	}

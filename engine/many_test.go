@@ -14,10 +14,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -156,6 +158,41 @@ func TestTheEndOfAChildIsNotNoted(t *testing.T) {
 			require.Len(t, w.runs(), 4, "each of the two is run, and told, once")
 		})
 	}
+}
+
+// interruptingLocks reports each child's lock as held, and interrupts the process that asks.
+type interruptingLocks struct {
+	locker.Locker
+	parent    string
+	interrupt func()
+}
+
+// Held implements [locker.Locker].
+func (l interruptingLocks) Held(ctx context.Context, thread string) bool {
+	if thread == l.parent {
+		return l.Locker.Held(ctx, thread)
+	}
+	l.interrupt()
+	return true
+}
+
+// A process that is interrupted while it waits for another driver of a child doesn't report that the child is
+// being retried.
+func TestInterruptedWhileItJoins(t *testing.T) {
+	t.Parallel()
+	w := newManyWorld(t, 2)
+	id := w.start()
+	for _, child := range w.mustStep(id, StepOptions{}).Children {
+		w.mustStep(child.Thread, StepOptions{})
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	now := time.Now()
+	interrupted := *w.Engine
+	interrupted.Reader.Env.Now = func() time.Time { return now }
+	interrupted.Reader.Locks = interruptingLocks{w.Reader.Locker(), id, func() { cancel(&SignalError{Signal: syscall.SIGINT}) }}
+	_, err := interrupted.Step(ctx, id, StepOptions{})
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInterrupted})
+	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 
 // fullFS is a disk that is full after some changes, until left is negative.
