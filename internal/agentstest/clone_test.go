@@ -35,7 +35,7 @@ func aClone(t *testing.T, b *bench) {
 		b.thread = b.begun()
 		b.model.play(reply{text: answer("moon")})
 		if _, said, err := b.step(); err != nil { // Gemini CLI and opencode cannot be prevented from it
-			require.Regexp(t, `(\.gemini/settings\.json|\.opencode/plugin|\.codex/config\.toml) is the directory's own, and names programs`, said)
+			require.Regexp(t, `(\.gemini/settings\.json|\.opencode/plugin|\.codex/config\.toml) of the working directory`, said)
 		}
 		require.NoFileExists(t, evil, permission)
 	}

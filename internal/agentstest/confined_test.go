@@ -88,11 +88,16 @@ func confinedStory(t *testing.T, b *bench) {
 	first := b.last()
 	asked := b.model.asked()
 	told := asked[len(asked)-1] // not every program reports its tools' results
+	unseen := 0
 	for i, attempt := range attempts {
 		if !strings.Contains(attempt, "$HOME") && !strings.Contains(attempt, "--global") { // there it has a private home
-			require.Contains(t, told, fmt.Sprintf("refused-%d-", i), attempt)
+			require.NotContains(t, told, fmt.Sprintf("through-%d-", i), attempt)
+			if !strings.Contains(told, fmt.Sprintf("refused-%d-", i)) {
+				unseen++
+			}
 		}
 	}
+	require.LessOrEqual(t, unseen, 2, "Gemini CLI sometimes loses the end of a command's output")
 	for _, name := range planted {
 		_, err := os.Lstat(filepath.Join(b.home, name))
 		require.ErrorIs(t, err, fs.ErrNotExist, name)
@@ -152,8 +157,8 @@ func moreIsNeeded(t *testing.T, b *bench) {
 	_, said, err := b.step()
 	require.Error(t, err)
 	require.Contains(t, said, state)
-	require.Contains(t, said, `agent says: claude runs confined and cannot write everywhere. If it must: uwf config set agents.it.sandbox.allowWrite '["…"]'`)
-	require.Contains(t, said, "agent says: uwf config set agents.it.sandbox.mode none lets it write anywhere")
+	require.Contains(t, said, "uwf config set agents.it.sandbox.allowWrite ")
+	require.Contains(t, said, "uwf config set agents.it.sandbox.mode none")
 	b.configure(map[string]any{"env": environ, "sandbox": map[string]any{"allowWrite": []string{filepath.Dir(state)}}})
 	b.model.play(reply{text: answer("fog")})
 	b.mustStep()
