@@ -10,10 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/internal/thirdparty/zstd"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"

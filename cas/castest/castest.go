@@ -19,10 +19,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/internal/thirdparty/zstd"
 	"github.com/united-workforce/uwf/protocol"
 )
 

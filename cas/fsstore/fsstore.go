@@ -30,10 +30,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/internal/thirdparty/zstd"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"

@@ -13,8 +13,9 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/internal/thirdparty/zstd"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/safeopen"
 )

@@ -17,9 +17,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/internal/thirdparty/zstd"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 

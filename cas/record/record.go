@@ -12,11 +12,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"iter"
 	"strings"
-
-	"github.com/united-workforce/uwf/util/crc32c"
 )
 
 // Kind is the kind of a record. A reader skips records of kinds that it doesn't know.
@@ -86,7 +85,7 @@ func Parse(b []byte) (Header, bool) {
 func HashAt(b []byte) uint64 { return binary.BigEndian.Uint64(b[5:]) }
 
 // Checksum returns the CRC-32C of b.
-func Checksum(b []byte) uint32 { return crc32c.Checksum(b) }
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Scan yields the offset and the header of each complete record in data. Where data isn't a record, because it
 // is damaged or was never written completely, it continues with the next valid header of a known kind.

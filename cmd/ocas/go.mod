@@ -17,7 +17,6 @@ require (
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/lean v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
-	github.com/united-workforce/uwf/internal/thirdparty/zstd v0.1.0 // indirect
 	github.com/united-workforce/uwf/protocol v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect

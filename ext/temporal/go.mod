@@ -37,7 +37,6 @@ require (
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/lean v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
-	github.com/united-workforce/uwf/internal/thirdparty/zstd v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
 	github.com/united-workforce/uwf/utilagent v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect

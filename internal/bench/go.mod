@@ -20,7 +20,6 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
-	github.com/united-workforce/uwf/internal/thirdparty/zstd v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -25,7 +25,6 @@ func copied() map[module.Version]string {
 		{Path: "github.com/joho/godotenv", Version: "v1.5.1"}:                 "internal/thirdparty/lean/godotenv",
 		{Path: "github.com/oklog/ulid/v2", Version: "v2.1.2"}:                 "internal/thirdparty/lean/ulid",
 		{Path: "github.com/urfave/cli/v2", Version: "v2.27.7"}:                "internal/thirdparty/cli",
-		{Path: "github.com/klauspost/compress", Version: "v1.20.1"}:           "internal/thirdparty/zstd",
 		{Path: "github.com/zeebo/xxh3", Version: "v1.1.0"}:                    "internal/thirdparty/xxh3",
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/crc32c"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -44,8 +43,10 @@ const (
 
 // sumText returns the digits of a checksum.
 func sumText(covered []byte) string {
-	return fmt.Sprintf(sumFormat, crc32c.Checksum(covered))
+	return fmt.Sprintf(sumFormat, crc32.Checksum(covered, castagnoli()))
 }
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // maxFile bounds each file, in bytes: it is read as a whole.
 const maxFile = 512 << 20
@@ -169,14 +170,14 @@ func (x *Heads) seek(thread string) (found protocol.Hash, ok bool) {
 	if !ok || n <= first.size {
 		return "", false
 	}
-	sum := crc32c.Checksum(block[len(sumPrefix)+sumDigits : first.size+len("\n")])
+	sum := crc32.Checksum(block[len(sumPrefix)+sumDigits:first.size+len("\n")], castagnoli())
 	for at := int64(first.size + len("\n")); err == nil; at += int64(n) {
 		n, err = f.ReadAt(block, at)
 		lines := block[:n]
 		if n%headLine != 0 || found == "" && !validLine(string(lines[:min(headLine, n)])) {
 			return "", false
 		}
-		sum = crc32c.Update(sum, lines)
+		sum = crc32.Update(sum, castagnoli(), lines)
 		if i, is := findLine(lines, thread); is {
 			line := string(lines[i*headLine : (i+1)*headLine])
 			if found = hashIn(line); !validLine(line) {

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"io/fs"
 	"math"
 	"os"
@@ -23,7 +24,6 @@ import (
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/crc32c"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/sorting"
@@ -286,7 +286,7 @@ func (s *Set) Load(path string) {
 	}
 	data, err := safeopen.ReadFile(path, maxFile, safeopen.NoFollow)
 	rest, ok := bytes.CutPrefix(data, []byte(line()))
-	if err != nil || !ok || len(rest) < fixedBytes || crc32c.Checksum(rest[4:]) != binary.BigEndian.Uint32(rest) {
+	if err != nil || !ok || len(rest) < fixedBytes || sum(rest[4:]) != binary.BigEndian.Uint32(rest) {
 		return
 	}
 	records, texts := int(binary.BigEndian.Uint32(rest[4:])), int(binary.BigEndian.Uint32(rest[8:]))
@@ -299,6 +299,8 @@ func (s *Set) Load(path string) {
 	f.ends, f.texts = rest[:4*texts], string(rest[4*texts:])
 	s.saved = f
 }
+
+func sum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Save replaces the file that was loaded if enough is new: reading few nodes again is cheaper. When there are too many,
 // nodes that were not asked for are forgotten. It flushes nothing, and does nothing if the file was removed in
@@ -367,6 +369,6 @@ func (s *Set) content() []byte {
 	for _, text := range s.texts {
 		out = append(out, text...)
 	}
-	binary.BigEndian.PutUint32(out[len(first):], crc32c.Checksum(out[len(first)+4:]))
+	binary.BigEndian.PutUint32(out[len(first):], sum(out[len(first)+4:]))
 	return out
 }

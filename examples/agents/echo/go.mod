@@ -16,7 +16,6 @@ require (
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/lean v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
-	github.com/united-workforce/uwf/internal/thirdparty/zstd v0.1.0 // indirect
 	github.com/united-workforce/uwf/protocol v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
 	github.com/united-workforce/uwf/util v0.1.0 // indirect
