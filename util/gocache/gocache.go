@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Argument is uwf-box's argument that runs [Serve], before the path of the user's cache.
@@ -87,10 +89,10 @@ func (c cache) get(action []byte) response {
 		return r
 	}
 	r, ok := find(c.users, action)
-	if !ok {
+	if !ok || r.Size > maxTaken {
 		return response{Miss: true}
 	}
-	content, err := os.ReadFile(r.DiskPath)
+	content, err := safeopen.ReadFile(r.DiskPath, r.Size, safeopen.NoFollow)
 	if sum := sha256.Sum256(content); err != nil || !bytes.Equal(sum[:], r.OutputID) {
 		return response{Miss: true}
 	}
@@ -111,6 +113,11 @@ func (c cache) put(q request, body []byte) response {
 // entry is the format of a file that maps an action to its output: ids, size, and time in nanoseconds.
 const entry = "v1 %x %x %20d %20d\n"
 
+const (
+	maxEntry = 1 << 10   // an entry has 175 bytes
+	maxTaken = 256 << 20 // content of the user's cache, which is copied in memory
+)
+
 // name returns the path of an entry ("a") or of an output ("d").
 func name(dir string, id []byte, kind string) string {
 	text := hex.EncodeToString(id)
@@ -122,7 +129,7 @@ func find(dir string, action []byte) (r response, ok bool) {
 	if len(action) != sha256.Size {
 		return r, false
 	}
-	text, err := os.ReadFile(name(dir, action, "a"))
+	text, err := safeopen.ReadFile(name(dir, action, "a"), maxEntry, safeopen.NoFollow)
 	if err != nil {
 		return r, false
 	}
@@ -138,11 +145,13 @@ func find(dir string, action []byte) (r response, ok bool) {
 		return r, false
 	}
 	path, at := name(dir, output, "d"), time.Unix(0, nanoseconds)
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() != size {
-		return r, false
-	}
-	return response{OutputID: output, Size: size, Time: &at, DiskPath: path}, true
+	return response{OutputID: output, Size: size, Time: &at, DiskPath: path}, holds(path, size)
+}
+
+// holds reports whether a path is a file of this size.
+func holds(path string, size int64) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == size
 }
 
 // add stores an output and then its entry.
@@ -151,7 +160,7 @@ func (c cache) add(action, output, content []byte, at time.Time) (path string, e
 		return "", errors.New("go cache: invalid id")
 	}
 	path = name(c.own, output, "d")
-	if info, err := os.Stat(path); err != nil || info.Size() != int64(len(content)) {
+	if !holds(path, int64(len(content))) {
 		if err := write(path, content); err != nil {
 			return "", err
 		}
@@ -165,7 +174,7 @@ func write(path string, content []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "new-")
+	f, err := os.CreateTemp(dir, "new-*-d") // the go command removes one that a kill leaves behind
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,14 @@ func TestServe(t *testing.T) {
 		require.True(t, serve(dir, "", get)[0].Miss, "%q", damaged)
 		require.True(t, serve(t.TempDir(), dir, get)[0].Miss, "%q", damaged)
 	}
-	require.NoError(t, os.WriteFile(at, entry, 0o600))
+	require.NoError(t, os.Truncate(at, 1<<40))
+	require.True(t, serve(dir, "", get)[0].Miss, "too large to read")
+	require.NoError(t, os.Remove(at))
+	require.NoError(t, os.WriteFile(at+"2", entry, 0o600))
+	require.NoError(t, os.Symlink(at+"2", at))
+	require.True(t, serve(dir, "", get)[0].Miss, "a link, which could lead to a device")
+	require.NoError(t, os.Rename(at+"2", at))
+	require.False(t, serve(dir, "", get)[0].Miss)
 	require.NoError(t, os.Truncate(path, 3))
 	require.True(t, serve(dir, "", get)[0].Miss, "an output that is cut off")
 }

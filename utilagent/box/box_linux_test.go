@@ -268,7 +268,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A home and a state directory behind a link work.
 // TestGoCache tests when a new build cache is filled from the user's; see package gocache for how.
 func TestGoCache(t *testing.T) {
 	t.Parallel()
@@ -296,12 +295,15 @@ func TestGoCache(t *testing.T) {
 			s.request.Off = offlimits.New(offlimits.Options{UserHome: s.home, Dir: s.work, Hide: []string{filepath.Join(s.home, ".cache")}})
 		}},
 		"another program": {cold: true, change: func(s *space, own, users string) { s.more = append(s.more, "GOCACHEPROG=true") }},
+		"another directory": {cold: true, change: func(s *space, own, users string) {
+			require.NoError(s, os.RemoveAll(filepath.Join(s.home, users, "00")))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
 			const own, users = ".cache/uwf/commands/1/go-build", ".cache/go-build"
-			s.write(users+"/file", "text")
+			s.write(users+"/00/file", "text")
 			require.NoError(t, os.MkdirAll(filepath.Join(s.home, own), 0o700))
 			s.request.Environ, s.request.Now = s.env(), time.Now()
 			s.request.Writable = []string{filepath.Join(s.home, own)}
@@ -309,7 +311,7 @@ func TestGoCache(t *testing.T) {
 			if c.change != nil {
 				c.change(s, own, users)
 			}
-			out, status, _ := s.run(`set -- $GOCACHEPROG; echo $2; cat ~/.cache/go-build/file; [ -x "$1" ] || echo no program; ! echo x >~/.cache/go-build/new`)
+			out, status, _ := s.run(`set -- $GOCACHEPROG; echo $2; cat ~/.cache/go-build/00/file; [ -x "$1" ] || echo no program; ! echo x >~/.cache/go-build/new`)
 			require.Zero(t, status.Code, out)
 			if c.cold {
 				require.NotContains(t, out, gocache.Argument)
@@ -323,6 +325,24 @@ func TestGoCache(t *testing.T) {
 	}
 }
 
+// A user's build cache that a command may write stays so.
+func TestGoCacheWritable(t *testing.T) {
+	t.Parallel()
+	for _, users := range []string{".cache/go-build", "src", "src/work", "src/work/cache"} {
+		s := newSpace(t)
+		own, users := filepath.Join(s.home, ".cache/uwf/commands/1/go-build"), filepath.Join(s.home, users)
+		for _, dir := range []string{own, filepath.Join(users, "00"), s.home + "/.cache/go-build/00", s.work + "/cache"} {
+			require.NoError(t, os.MkdirAll(dir, 0o700))
+		}
+		s.request.Environ, s.request.Now = append(s.env(), "GOCACHE="+users), time.Now()
+		s.request.Writable = []string{own, filepath.Join(s.home, ".cache/go-build")}
+		s.more = []string{"GOCACHE=" + own}
+		out, status, _ := s.run(`echo "program: $GOCACHEPROG"; touch ` + s.work + "/file " + s.request.Writable[1] + "/00/file " + s.work + "/cache/file")
+		require.Equal(t, "program: \n", out, "%s: %v", users, status)
+	}
+}
+
+// A home and a state directory behind a link work.
 func TestBehindALink(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -27,9 +27,14 @@ func (b *builder) warm(r Request, box string) {
 		}
 		users = filepath.Join(users, "go-build")
 	}
-	if own == "" || own == users || inside.Get("GOCACHEPROG") != "" || !isReal(users) || anyBelow(r.Off.Denied(), users) ||
-		strings.ContainsAny(box+users, " \t\n'\"") || below(users, r.Home) {
-		return
+	if own == "" || inside.Get("GOCACHEPROG") != "" || anyBelow(r.Off.Denied(), users) ||
+		!isReal(filepath.Join(users, "00")) || strings.ContainsAny(box+users, " \t\n'\"") || below(users, r.Home) {
+		return // "00" is in every cache of the go command
+	}
+	for path, m := range b.mounts {
+		if m.Kind == plan.Write && (below(path, users) || below(users, path)) {
+			return // it must stay writable
+		}
 	}
 	set := slices.IndexFunc(r.Writable, func(dir string) bool { return below(dir, own) })
 	if set < 0 || r.Now.Sub(bornAt(r.Writable[set])) > warmTime {
