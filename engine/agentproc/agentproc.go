@@ -72,7 +72,10 @@ type Outcome struct {
 // group. Errors are [*NotFoundError], [*ExitError], [*ResultError], [*TimeoutError], [*FloodError], the cause
 // of ctx, or the error of Started. The outcome contains what is known even if there is an error.
 func Run(ctx context.Context, inv Invocation) (Outcome, error) {
-	path, err := locate(inv.Command, inv.Dir, inv.Env)
+	path, err := inv.Command, error(nil)
+	if inv.Box == nil { // otherwise it is uwf-box, and the start decides what runs instead
+		path, err = locate(inv.Command, inv.Dir, inv.Env)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -54,4 +55,22 @@ func program(t *testing.T, dir, name string, perm os.FileMode) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), perm))
+}
+
+// A uwf-box that was removed after it was found is not the command that a user has to install.
+func TestMissingBox(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program(t, dir, "agent", 0o755)
+	inv := Invocation{Command: filepath.Join(dir, "uwf-box"), RunDir: t.TempDir(), Plain: true, Box: &proc.Box{
+		Plan: func() ([]byte, error) { return nil, nil },
+		Else: func(*proc.BoxError) (proc.Command, error) { return proc.Command{Path: filepath.Join(dir, "agent")}, nil },
+	}}
+	_, err := Run(t.Context(), inv)
+	require.NoError(t, err)
+	inv.Box.Else = nil
+	_, err = Run(t.Context(), inv)
+	var missing *NotFoundError
+	require.ErrorAs(t, err, &missing)
+	require.False(t, missing.Absent())
 }
