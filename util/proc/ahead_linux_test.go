@@ -22,5 +22,6 @@ func TestAheadThatHasEnded(t *testing.T) {
 		t.Skip("no namespaces here")
 	}
 	require.Equal(t, "report", why.Stage)
+	require.ErrorIs(t, err, proc.ErrBoxSilent)
 	require.Equal(t, 2, plans)
 }

@@ -98,7 +98,7 @@ func (a *Ahead) Discard() {
 	}
 	defer a.mounts.Close()
 	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
-		_, _ = w.discard()
+		_ = w.discard()
 	}
 }
 
@@ -146,14 +146,13 @@ func (k boxKind) start() (*waiting, error) {
 	return w, nil
 }
 
-// discard ends a child whose program has not started. It returns how the child ended.
-func (w *waiting) discard() (syscall.WaitStatus, error) {
+// discard ends a child whose program has not started.
+func (w *waiting) discard() error {
 	err := w.child.group.kill()
 	_ = w.child.cmd.Wait()
 	w.child.release()
 	_ = w.socket.Close()
-	status, _ := w.child.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return status, err
+	return err
 }
 
 // start starts the child's program, or returns an error.
@@ -188,8 +187,10 @@ func (b *Box) start(c Command) (*Child, error) {
 		}
 		return w.child, nil
 	}
-	status, killed := w.discard()
-	switch err = errors.Join(killed, err); {
+	if notKilled := w.discard(); notKilled != nil {
+		err = notKilled
+	}
+	switch {
 	case unplanned != nil:
 		return nil, unplanned
 	case first.Stage == plan.StageStart:
@@ -199,10 +200,8 @@ func (b *Box) start(c Command) (*Child, error) {
 	case ahead: // it was killed while it waited
 		b.Ahead = nil
 		return b.start(c)
-	case status.Signaled():
-		err = errors.Join(ErrBoxKilled, err)
 	}
-	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
+	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s %w (%v)", c.Path, ErrBoxSilent, err)}
 }
 
 // send sends the plan with the files of a command. The child reports what is wrong if it cannot read it.

@@ -460,8 +460,8 @@ type Box struct {
 // Owner is a user who owns files.
 type Owner struct{ UID, GID int }
 
-// ErrBoxKilled reports that uwf-box was killed during the setup, as for want of memory.
-var ErrBoxKilled = errors.New("it was killed")
+// ErrBoxSilent reports that uwf-box crashed, was killed or hung during the setup, as for want of memory or processes.
+var ErrBoxSilent = errors.New("printed nothing")
 
 // BoxError explains why a program could not be run in namespaces.
 type BoxError struct {

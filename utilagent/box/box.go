@@ -233,7 +233,7 @@ func (r Request) lowers(box string) bool {
 
 // passing reports whether namespaces failed because of a limit that is reached at the moment.
 func passing(err error, setting func(string) string) bool {
-	limits := []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, proc.ErrBoxKilled}
+	limits := []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, proc.ErrBoxSilent}
 	none := func(kind string) bool { return setting("user/max_"+kind+"_namespaces") == "0" }
 	return slices.ContainsFunc(limits, func(limit error) bool { return errors.Is(err, limit) }) ||
 		errors.Is(err, syscall.ENOSPC) && !slices.ContainsFunc([]string{"user", "mnt", "pid", "ipc"}, none)

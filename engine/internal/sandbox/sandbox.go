@@ -210,8 +210,8 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 		held.Box.Soon, held.Box.Ahead = true, s.ahead.Swap(nil)
 	}
 	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
-		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "cannot sandbox a " +
-			"command: main of this program does not start with Main of package engine/host"}
+		err = &protocol.Error{Code: protocol.CodeAgent, Machine: true, Err: err, Message: "cannot sandbox a " +
+			"command: its init crashed, or main of this program does not start with Main of package engine/host"}
 	}
 	var missing *agentproc.NotFoundError
 	if errors.As(err, &missing) {
