@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -372,6 +373,8 @@ func Classify(err error) *protocol.Error {
 	}
 	var failed *fs.PathError
 	switch {
+	case errors.As(err, new(*proc.BoxError)): // its error numbers mean limits of namespaces, not disks
+		return withHint(coded, "to find out why: uwf doctor")
 	case errors.Is(err, syscall.ENOSPC):
 		return withHint(coded, "free some space, then run the command again: uwf cas gc")
 	case errors.Is(err, syscall.EROFS):
