@@ -64,7 +64,9 @@ func TestMissingBox(t *testing.T) {
 	program(t, dir, "agent", 0o755)
 	inv := Invocation{Command: filepath.Join(dir, "uwf-box"), RunDir: t.TempDir(), Plain: true, Box: &proc.Box{
 		Plan: func() ([]byte, error) { return nil, nil },
-		Else: func(*proc.BoxError) (proc.Command, error) { return proc.Command{Path: filepath.Join(dir, "agent")}, nil },
+		Else: func(*proc.BoxError) (proc.Command, error) {
+			return proc.Command{Path: filepath.Join(dir, "agent")}, nil
+		},
 	}}
 	_, err := Run(t.Context(), inv)
 	require.NoError(t, err)
