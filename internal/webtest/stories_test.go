@@ -233,7 +233,10 @@ func decideOnAPhone(o office) {
 		o.tap("[data-answer]", "rejected")
 		o.do(chromedp.SendKeys(chromedp.CSS(`[data-answer] details[open] [name="field.comment"]`), "Not on a Friday."))
 		o.tap("[data-answer] details[open]", "Answer rejected")
-		o.until("Not on a Friday.")
+		o.until("→ rejected") // its details are closed if the next step has ended, too
+		read, err := o.command("thread", "read", o.newer).Output()
+		require.NoError(o, err)
+		require.Contains(o, string(read), "Not on a Friday.")
 	})
 	o.open("")
 	decide(o.triage, func() {
