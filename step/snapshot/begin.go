@@ -11,35 +11,34 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitindex"
-	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // SeedIndex creates a missing index of a thread from the user's index, so that git needn't read all files
 // again.
 func (r Repo) SeedIndex(s Spec) error {
-	if !isGone(s.Index) {
+	if !IsGone(s.Index) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
 		return err
 	}
-	if err := copyIndex(r.Index, s.Index); err != nil || isGone(s.Index) {
+	index, err := copyIndex(r.Index, s.Index)
+	if err != nil || IsGone(s.Index) {
 		return err // without one, git starts with an empty one
 	}
 	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.
-	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
 	split, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*"))
-	if _, sparse := r.key("core.sparsecheckout"); sparse && err == nil {
-		if len(split) > 0 {
-			err = errors.Join(&RefusedError{Dir: r.Index, Reason: "is a split index"}, os.Remove(s.Index))
-		}
-		return err
+	if _, sparse := r.key("core.sparsecheckout"); sparse && len(split) > 0 {
+		return errors.Join(&RefusedError{Dir: r.Index, Reason: "is a split index"}, os.Remove(s.Index))
+	} else if sparse {
+		return nil
 	}
-	entries, ok := gitindex.All(index)
-	isPassed := func(e gitindex.Entry) bool { return e.Passed != "" }
-	if err != nil || !ok || len(split) > 0 || slices.ContainsFunc(entries, isPassed) {
-		return errors.Join(err, os.Remove(s.Index)) // git reads all files
+	size := len(sumOf(gitobject.ID(gitobject.File, nil, r.Format))) / 2
+	isPlain := func(e gitindex.Entry, _ []byte) bool { return e.Passed == "" }
+	if len(split) > 0 || !gitindex.Each(index, size, isPlain) {
+		return os.Remove(s.Index) // git reads all files
 	}
 	return nil
 }
@@ -97,7 +96,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err
 		}
 		known = indexNote{}
 	}
-	if err = errors.Join(r.Seed(ctx, s.Git, isGone(s.Index)), r.SeedIndex(s)); err != nil {
+	if err = errors.Join(r.Seed(ctx, s.Git, IsGone(s.Index)), r.SeedIndex(s)); err != nil {
 		return taken, err
 	}
 	g := of(e.Environ, s)

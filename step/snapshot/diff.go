@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -205,8 +204,7 @@ func orEmpty(tree, other protocol.Tree) protocol.Tree {
 
 // IsStore reports whether our git directory exists.
 func IsStore(store string) bool {
-	_, err := os.Lstat(filepath.Join(store, "objects"))
-	return err == nil
+	return !IsGone(filepath.Join(store, "objects"))
 }
 
 // Missing returns the given objects that our git directory doesn't have, in the same order.

@@ -1,19 +1,19 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
-	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -37,31 +37,22 @@ type Repo struct {
 // is cheap if there is no .git. It returns [ErrNone], or a [*RefusedError], also for what git itself refuses,
 // such as another user's repository.
 func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
-	if !inRepository(dir) {
+	if gitdir.Top(dir) == "" {
 		return Repo{}, ErrNone
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, findPatience, errWaits)
 	defer cancel()
 	g := newGit(e.Environ, dir)
-	type result struct {
-		keys    [][2]string
-		partial bool
-		err     error
-	}
-	config := make(chan result, 1)
-	go func() {
-		keys, partial, err := harmless(ctx, g)
-		config <- result{keys, partial, err}
-	}()
+	r := Repo{env: e}
+	var unset error
+	var config sync.WaitGroup
+	config.Go(func() { r.Keys, r.Partial, unset = harmless(ctx, g) })
 	out, err := g.run(ctx, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
 		"--absolute-git-dir",
 		"--git-path", "index", "--show-object-format", "--revs-only", "HEAD")
-	settings := <-config
-	if err != nil {
+	config.Wait()
+	if err = cmp.Or(err, unset); err != nil {
 		return Repo{}, &RefusedError{Dir: dir, Reason: reason(err)}
-	}
-	if settings.err != nil {
-		return Repo{}, &RefusedError{Dir: dir, Reason: reason(settings.err)}
 	}
 	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	if len(lines) == 5 {
@@ -71,7 +62,7 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot find the work tree: it needs git " +
 			"2.31 or newer, and a path without line breaks"}
 	}
-	r := Repo{env: e, Keys: settings.keys, Partial: settings.partial, Format: lines[4], Head: lines[5]}
+	r.Format, r.Head = lines[4], lines[5]
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
 		*to = filepath.FromSlash(lines[i])
 	}
@@ -96,18 +87,6 @@ const findPatience = 10 * time.Second
 // errWaits means that a git command timed out. Anyone who can write to a repository can make git wait
 // forever.
 var errWaits = errors.New("git does not exit; the repository may contain a pipe: find . -type p")
-
-// inRepository reports whether a directory, or a parent, has a .git.
-func inRepository(dir string) bool {
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return true
-		}
-		if filepath.Dir(dir) == dir {
-			return false
-		}
-	}
-}
 
 // check refuses a work tree that isn't next to its .git: with core.worktree, a repository could make us store
 // any directory of the machine.
@@ -192,29 +171,23 @@ func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-var versionText = lazyregexp.New(`(\d+)\.(\d+)\S*`)
-
 // GitVersion returns git's version. It doesn't use a git program in dir.
 func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	out, err := newGit(e.Environ, dir).line(ctx, "version")
 	if err != nil {
 		return Version{}, err
 	}
-	found := versionText().FindStringSubmatch(out)
-	if found == nil {
-		return Version{}, fmt.Errorf("unknown git version %q", out)
+	var v Version
+	if _, err := fmt.Sscanf(out, "git version %d.%d", &v.Major, &v.Minor); err != nil {
+		return v, fmt.Errorf("unknown git version %q", out)
 	}
-	v := Version{Text: found[0]}
-	v.Major, _ = strconv.Atoi(found[1]) // digits
-	v.Minor, _ = strconv.Atoi(found[2])
+	v.Text = strings.Fields(out)[2]
 	return v, nil
-}
-
-func (r Repo) usesLFS() bool {
-	text, err := safeopen.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, safeopen.NoFollow)
-	return err == nil && strings.Contains(string(text), "filter=lfs")
 }
 
 // LacksLFS reports whether the repository uses git-lfs while it isn't installed, so that its files are
 // pointers.
-func (r Repo) LacksLFS() bool { return r.usesLFS() && !hasLFS(r.env.Environ, r.Root) }
+func (r Repo) LacksLFS() bool {
+	text, err := safeopen.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, safeopen.NoFollow)
+	return err == nil && strings.Contains(string(text), "filter=lfs") && !hasLFS(r.env.Environ, r.Root)
+}

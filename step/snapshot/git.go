@@ -63,7 +63,7 @@ func newGit(environ []string, dir string) git {
 	}
 	g.env = append(g.env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0",
 		"GIT_OPTIONAL_LOCKS=0",
-		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", "GIT_LITERAL_PATHSPECS=1",
+		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", literal,
 		"GIT_AUTHOR_NAME=uwf", "GIT_AUTHOR_EMAIL=uwf", "GIT_COMMITTER_NAME=uwf", "GIT_COMMITTER_EMAIL=uwf")
 	g.config = settings
 	if !hasLFS(environ, dir) { // the user's settings require it, so nothing else would work
@@ -72,6 +72,8 @@ func newGit(environ []string, dir string) git {
 	}
 	return g
 }
+
+const literal = "GIT_LITERAL_PATHSPECS=1"
 
 func hasLFS(environ []string, dir string) bool {
 	_, err := proc.LookPath("git-lfs", dir, environ)
@@ -152,7 +154,11 @@ func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) (out []b
 			giveUp(pipeError(pipe))
 		}
 	}).Stop()
-	cmd := proc.Command{Path: g.exe, Args: args, Dir: g.dir, Env: g.environ(), Session: true, WithParent: true}
+	env := g.environ()
+	if args[0] == "check-ignore" { // it doesn't support literal paths
+		env = slices.DeleteFunc(env, func(entry string) bool { return entry == literal })
+	}
+	cmd := proc.Command{Path: g.exe, Args: args, Dir: g.dir, Env: env, Session: true, WithParent: true}
 	printed, err := proc.Run(ctx, cmd, stdin, maxOutput, grace)
 	switch {
 	case err != nil:
@@ -250,9 +256,9 @@ func (g git) moveRefs(ctx context.Context, stdin []byte, args []string) ([]byte,
 	return g.feed(ctx, bytes.NewReader(stdin), args...)
 }
 
-// loosePath returns the path of an unpacked object.
-func loosePath(store, sum string) string {
-	return filepath.Join(store, "objects", sum[:2], sum[2:])
+// loosePath returns the path of an unpacked object in a directory of objects.
+func loosePath(objects, sum string) string {
+	return filepath.Join(objects, sum[:2], sum[2:])
 }
 
 // Git locks a ref with a file for a moment. If git is killed, the file remains and prevents other git

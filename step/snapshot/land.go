@@ -156,18 +156,13 @@ func (r Repo) Branch(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(ref, "refs/heads/"), err
 }
 
-// unfinished maps files to the git operation in progress that they indicate.
-func unfinished() map[string]string {
-	return map[string]string{
-		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
-		"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "sequence of picks", "BISECT_LOG": "bisect",
-	}
-}
-
 // Unfinished returns the git operation in progress in the work tree, or "".
 func (r Repo) Unfinished() string {
-	for name, what := range unfinished() {
-		if _, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil {
+	for name, what := range map[string]string{
+		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+		"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "sequence of picks", "BISECT_LOG": "bisect",
+	} {
+		if !IsGone(filepath.Join(r.Dir, name)) {
 			return what
 		}
 	}
@@ -341,7 +336,7 @@ func (g git) paths(ctx context.Context, what, from, to string) ([]string, error)
 // skip sets skip-worktree for the given files that don't exist.
 func (g git) skip(ctx context.Context, root string, paths []string) error {
 	paths = slices.DeleteFunc(paths, func(path string) bool {
-		return !isGone(filepath.Join(root,
+		return !IsGone(filepath.Join(root,
 			filepath.FromSlash(path)))
 	})
 	if len(paths) == 0 {
@@ -353,6 +348,5 @@ func (g git) skip(ctx context.Context, root string, paths []string) error {
 
 // Locked reports whether a git command is running in the work tree, or was killed there.
 func (r Repo) Locked() bool {
-	_, err := os.Lstat(r.Index + ".lock")
-	return err == nil
+	return !IsGone(r.Index + lockSuffix)
 }

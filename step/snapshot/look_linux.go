@@ -326,9 +326,7 @@ func (g git) emptyDirs(ctx context.Context, s Spec, v view) (ok bool) {
 		if len(found) == 0 {
 			break
 		}
-		plain := g
-		plain.env = slices.DeleteFunc(slices.Clone(g.env), isLiteral) // check-ignore doesn't support it
-		out, err := plain.run(ctx, joined(found), "check-ignore", "-z", "--stdin")
+		out, err := g.run(ctx, joined(found), "check-ignore", "-z", "--stdin")
 		if err != nil && !ended(err, exitNo) {
 			return false
 		}

@@ -50,6 +50,7 @@ func TestFewProcesses(t *testing.T) {
 	require.NoError(t, w.open())
 	first := w.begin()
 	w.still()
+	w.sh(`GIT_DIR="$STORE" git repack -adq`) // the other files are in a pack
 	commands := w.counted()
 
 	require.Equal(t, first.Tree, w.take().Tree)
@@ -59,7 +60,7 @@ func TestFewProcesses(t *testing.T) {
 
 	w.write("a", "another one\n")
 	second := w.take()
-	require.Equal(t, []string{"update-index", "write-tree"}, commands())
+	require.Equal(t, []string{"update-index"}, commands())
 	require.Equal(t, w.added(), second.Tree)
 	commands()
 	require.Equal(t, second.Tree, w.begin().Tree)
@@ -311,4 +312,19 @@ func TestKilledBeforeTheNote(t *testing.T) {
 	require.NoError(t, os.WriteFile(w.spec.Index+".json", note, 0o600))
 	w.spec.Tree = first.Tree
 	require.Equal(t, second.Tree, w.take().Tree)
+}
+
+// A snapshot never refers to an object that is missing.
+func TestMissingObjects(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.write("d/c", "three\n")
+	w.take()
+	w.write("d/c", "four\n")
+	at := strings.TrimSpace(w.sh("git rev-parse HEAD:d/b"))
+	require.NoError(t, os.Remove(filepath.Join(w.spec.Git, "objects", at[:2], at[2:])))
+	_, err := snapshot.Take(t.Context(), w.env, w.spec)
+	require.Error(t, err)
+	require.Equal(t, w.added(), w.begin().Tree)
+	w.sh(`git --git-dir "$STORE" fsck --strict --no-dangling`)
 }

@@ -32,7 +32,6 @@ type Objects struct {
 	// Partial is the repository of the objects if it is a partial clone, otherwise "".
 	Partial string
 
-	env     env.Env
 	readers []*reader
 }
 
@@ -64,7 +63,7 @@ type reader struct {
 
 // OpenObjects starts reading from the git directories in stores.
 func OpenObjects(e env.Env, stores []string) (*Objects, error) {
-	o := &Objects{env: e}
+	o := &Objects{}
 	for _, store := range stores {
 		r, err := newReader(e, store)
 		if err != nil {
@@ -327,7 +326,7 @@ func (g git) sound(ctx context.Context, e env.Env, a, b protocol.Tree) (err erro
 	if err != nil {
 		return err
 	}
-	objects := &Objects{env: e, readers: []*reader{r}}
+	objects := &Objects{readers: []*reader{r}}
 	defer func() { _ = objects.Close() }()
 	seen := map[string]bool{}
 	check := func(sum, path string) error {

@@ -47,8 +47,7 @@ func Substitute(ctx context.Context, e env.Env, store string, tree protocol.Tree
 
 // HasRedactions reports whether our git directory has redactions.
 func HasRedactions(store string) bool {
-	_, err := os.Lstat(filepath.Join(store, redactedFile))
-	return err == nil
+	return !IsGone(filepath.Join(store, redactedFile))
 }
 
 // SetSubstitutes sets substitutes for snapshots that no longer exist. The substitutes must exist.
@@ -250,31 +249,19 @@ func RedactedPaths(store string) ([]string, error) { return readLines(store, red
 // substituteFor creates the substitute of a snapshot, and records the contents that it removed.
 func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree, path string,
 	contents map[string]bool) error {
-	index := filepath.Join(store, "redact.index")
-	defer func() { _ = os.Remove(index) }()
-	if err := scratch(index); err != nil {
-		return err
-	}
-	apart := g.in(store, "", index)
-	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
-		return err
-	}
-	out, err := apart.run(ctx, nil, "ls-files", "-s", "-z", "--", path)
+	out, err := g.run(ctx, nil, "ls-tree", "-r", "-z", sumOf(tree), "--", path)
 	if err != nil {
 		return err
 	}
-	var gone strings.Builder
+	var gone []difference
 	for _, entry := range fields(out) {
 		meta, name, _ := strings.Cut(entry, "\t")
 		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != Gitlink {
-			contents[parts[1]] = true
+			contents[parts[2]] = true
 		}
-		gone.WriteString("0 " + strings.Repeat("0", len(sumOf(tree))) + "\t" + name + "\x00")
+		gone = append(gone, difference{status: 'D', hash: strings.Repeat("0", len(sumOf(tree))), path: name})
 	}
-	if _, err := apart.run(ctx, []byte(gone.String()), "update-index", "-z", "--index-info"); err != nil {
-		return err
-	}
-	sum, err := apart.line(ctx, "write-tree", "--missing-ok")
+	by, err := g.graft(ctx, Spec{Git: store, Index: filepath.Join(store, "redact"), Partial: true}, tree, gone)
 	if err != nil {
 		return err
 	}
@@ -282,7 +269,7 @@ func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree
 	if err := durable.Replace(durable.OS(), filepath.Join(store, redactingFile), []byte(sums), 0o600); err != nil {
 		return err
 	}
-	_, err = g.run(ctx, nil, "update-ref", redactedRefs+sumOf(tree), sum)
+	_, err = g.run(ctx, nil, "update-ref", redactedRefs+sumOf(tree), sumOf(by))
 	return err
 }
 
@@ -300,9 +287,9 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 			remains = append(remains, "a state of the files at another path, or of another thread: "+sum)
 		}
 	}
-	left := slices.Collect(maps.Keys(contents))
+	left, objects := slices.Collect(maps.Keys(contents)), filepath.Join(store, "objects")
 	for _, sum := range left {
-		for _, path := range []string{loosePath(store, sum), filepath.Join(store, "objects", "new", sum[:2], sum[2:])} {
+		for _, path := range []string{loosePath(objects, sum), loosePath(filepath.Join(objects, "new"), sum)} {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return remains, err
 			}
@@ -349,8 +336,7 @@ func sweep(store, common string, before time.Time) error {
 			}
 			left := info.ModTime().Before(before)
 			if filepath.Dir(path) == filepath.Join(objects, "pack") {
-				_, err := os.Lstat(strings.TrimSuffix(path, ".pack") + ".idx")
-				left = errors.Is(err, fs.ErrNotExist) && !isShared(common, path)
+				left = IsGone(strings.TrimSuffix(path, ".pack")+".idx") && !isShared(common, path)
 			}
 			if left {
 				if err := os.RemoveAll(path); err != nil {
@@ -364,8 +350,7 @@ func sweep(store, common string, before time.Time) error {
 
 // isShared reports whether the user's git directory has a pack of ours.
 func isShared(common, pack string) bool {
-	_, err := os.Lstat(filepath.Join(common, "objects", "pack", filepath.Base(pack)))
-	return common != "" && err == nil
+	return common != "" && !IsGone(filepath.Join(common, "objects", "pack", filepath.Base(pack)))
 }
 
 // unpack replaces packs that have some of the contents by packs without them. Objects that nothing references stay: a

@@ -187,21 +187,16 @@ func (r Repo) seeded(store string, dirs []string) bool {
 	if r.Head == "" {
 		return true
 	}
-	at := filepath.Join(r.Head[:2], r.Head[2:])
-	if _, err := os.Lstat(filepath.Join(store, "objects", at)); err == nil {
+	if !IsGone(loosePath(filepath.Join(store, "objects"), r.Head)) {
 		return true
 	}
 	for _, dir := range dirs {
-		if _, err := os.Lstat(filepath.Join(dir, at)); err == nil {
-			return false
-		}
 		packs, err := os.ReadDir(filepath.Join(dir, "pack")) // the object is in one of these
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if !IsGone(loosePath(dir, r.Head)) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false
 		}
 		for _, pack := range packs {
-			if _, err := os.Lstat(filepath.Join(store, "objects/pack", pack.Name())); err != nil &&
-				filepath.Ext(pack.Name()) == ".pack" {
+			if filepath.Ext(pack.Name()) == ".pack" && IsGone(filepath.Join(store, "objects/pack", pack.Name())) {
 				return false
 			}
 		}
@@ -223,14 +218,20 @@ func linkObjects(ctx context.Context, from, to string, link func(from, to string
 			for i, dir := range dirs {
 				name := dir.Name()
 				isLoose := len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
-				if i%parts == part && errs[part] == nil && dir.IsDir() && (isLoose || name == "pack") {
+				if i%parts == part && errs[part] == nil && dir.IsDir() && isLoose {
 					errs[part] = linkDir(ctx, filepath.Join(from, name), filepath.Join(to, name), link)
 				}
 			}
 		})
 	}
 	links.Wait()
-	return errors.Join(errs[:]...)
+	// A git gc at the same time moves objects to a new pack: loose ones, and those of other packs.
+	for _, dir := range slices.Concat(dirs, dirs) {
+		if dir.IsDir() && dir.Name() == "pack" {
+			err = errors.Join(err, linkDir(ctx, filepath.Join(from, "pack"), filepath.Join(to, "pack"), link))
+		}
+	}
+	return errors.Join(append(errs[:], err)...)
 }
 
 // parts is the number of goroutines that look at many files.
@@ -336,24 +337,24 @@ func linkIndex(from, to string) error {
 		}
 		_ = os.Remove(to)
 	}
-	return copyIndex(from, to)
+	_, err := copyIndex(from, to)
+	return err
 }
 
 // copyIndex copies an index with its time, which git compares with those of files, unless there is none yet. Git can
 // rebuild an index, so it isn't flushed.
-func copyIndex(from, to string) error {
+func copyIndex(from, to string) (index []byte, err error) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	if err != nil {
-		return err
-	}
-	index, err := safeopen.ReadFile(from, gitindex.MaxBytes, safeopen.NoFollow)
 	if err == nil {
-		err = os.WriteFile(to, index, 0o600)
+		index, err = safeopen.ReadFile(from, gitindex.MaxBytes, safeopen.NoFollow)
 	}
-	return errors.Join(err, os.Chtimes(to, info.ModTime(), info.ModTime()))
+	if err == nil {
+		err = errors.Join(os.WriteFile(to, index, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	}
+	return index, err
 }
 
 // copyFile copies and flushes a regular file atomically.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +70,7 @@ func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err
 	}
 	defer func() { taken.Left, taken.Note = found.left, found.note() }()
 	if len(found.gone)+len(found.put) > 0 || s.Tree == "" {
-		if n.Tree, err = g.add(ctx, s, found); err == nil {
+		if n.Tree, err = g.add(ctx, s, next, found); err == nil {
 			err = os.Rename(next, s.Index)
 		}
 		if err != nil {
@@ -83,7 +82,7 @@ func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err
 			return taken, err
 		}
 	}
-	n.Index, n.Git = checksum(s.Index), identity(s.Git)
+	n.Index, n.Git = identity(s.Index), identity(filepath.Join(s.Git, "HEAD"))
 	if len(found.left)+found.more == 0 && !found.conflicted {
 		n.mark(ctx, g, s, v)
 	}
@@ -117,7 +116,7 @@ func newObjects(store, thread string) (dir string, release func(), err error) {
 }
 
 // add adds the changes to the index and returns the resulting tree, whose new objects are durable.
-func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, error) {
+func (g git) add(ctx context.Context, s Spec, index string, found *changes) (protocol.Tree, error) {
 	apart, release, err := newObjects(s.Git, path.Base(s.Ref))
 	if err != nil {
 		return "", err
@@ -142,11 +141,15 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, er
 			}
 		}
 	}
-	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
-	if err != nil {
-		return "", err
+	tree, ok := writeTree(s, index, apart, found.gone, found.put)
+	if !ok {
+		sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
+		if err != nil {
+			return "", err
+		}
+		tree = treeOf(sum)
 	}
-	return treeOf(sum), moveObjects(apart, objects)
+	return tree, moveObjects(apart, objects)
 }
 
 // atOnce is the number of files above which flushing the whole file system is faster than flushing each file.
@@ -305,14 +308,12 @@ func list(ctx context.Context, g git, s Spec, v view) (*changes, error) {
 
 // all lists the files that differ from the index, as diff-files prints them, and those that aren't in it.
 func (g git) all(ctx context.Context) (diff, others []byte, err error) {
-	listed := make(chan error, 1)
-	go func() {
-		var err error
-		others, err = g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
-		listed <- err
-	}()
+	var lost error
+	var list sync.WaitGroup
+	list.Go(func() { others, lost = g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z") })
 	diff, err = g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=dirty")
-	return diff, others, cmp.Or(err, <-listed)
+	list.Wait()
+	return diff, others, cmp.Or(err, lost)
 }
 
 // change records a file in the index that may have changed. status is git's, or 0 if unknown.
@@ -397,7 +398,7 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 		return false
 	}
 	sum := sumOf(Substitute(ctx, e, store, tree))
-	if info, err := os.Lstat(loosePath(store, sum)); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Lstat(loosePath(filepath.Join(store, "objects"), sum)); err == nil && info.Mode().IsRegular() {
 		return true
 	}
 	kind, err := inStore(e, store).line(ctx, "cat-file", "-t", sum)
@@ -462,16 +463,10 @@ func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
 	return r.user(ctx).status(ctx, below...)
 }
 
-func isLiteral(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") }
-
 // Query runs a read-only git command in a git directory; "" means in the work tree.
 func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	if dir == "" {
-		g := r.user(ctx)
-		if args[0] == "check-ignore" { // doesn't support literal paths
-			g.env = slices.DeleteFunc(slices.Clone(g.env), isLiteral)
-		}
-		return g.run(ctx, stdin, args...)
+		return r.user(ctx).run(ctx, stdin, args...)
 	}
 	g := newGit(r.env.Environ, dir)
 	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree in its config might be missing
@@ -525,8 +520,8 @@ func (r Repo) ChangedPaths(ctx context.Context, s Spec, a, b protocol.Tree) ([]s
 // indexNote caches information about a thread's index in a file next to it, to save git commands. It is only
 // an optimization: it is valid while the index and our git directory are those it was written for.
 type indexNote struct {
-	Index string        `json:"index"`         // checksum of the index
-	Git   string        `json:"git,omitempty"` // identity of our git directory
+	Index string        `json:"index"`         // [identity] of the index
+	Git   string        `json:"git,omitempty"` // that of HEAD in our git directory, which is never changed
 	Tree  protocol.Tree `json:"tree"`          // tree of the index
 	// Looked is the time in ns when the look at the files began: it may lack later changes.
 	Looked int64 `json:"looked,omitempty"`
@@ -549,39 +544,21 @@ func noteFile(index string) string { return index + ".json" }
 func recall(s Spec) (n indexNote) {
 	text, err := safeopen.ReadFile(noteFile(s.Index), maxNote, safeopen.NoFollow)
 	if err != nil || json.Unmarshal(text, &n) != nil || !n.Tree.Valid() || n.Index == "" ||
-		n.Index != checksum(s.Index) || n.Git != identity(s.Git) {
+		n.Index != identity(s.Index) || n.Git != identity(filepath.Join(s.Git, "HEAD")) {
 		return indexNote{}
 	}
 	return n
 }
 
-// identity identifies our git directory: another one at the same path lacks the objects.
-func identity(store string) string {
-	info, err := os.Lstat(filepath.Join(store, "HEAD")) // never changes
+// identity identifies a file that is never changed in place, only replaced.
+func identity(path string) string {
+	info, err := os.Lstat(path)
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprint(safeopen.Identity(info), " ", info.ModTime().UnixNano())
+	return fmt.Sprint(safeopen.Identity(info), " ", info.Size(), " ", info.ModTime().UnixNano())
 }
 
 func (n indexNote) remember(index string) error {
 	return durable.ReplaceJSON(durable.OS(), noteFile(index), n)
-}
-
-// checksum returns the checksum at the end of an index, or "".
-func checksum(index string) string {
-	f, err := safeopen.Open(index, safeopen.NoFollow)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	var sum [32]byte // a SHA-1 sum is shorter; the preceding bytes do no harm
-	if err != nil || info.Size() < int64(len(sum)) {
-		return ""
-	}
-	if _, err := f.ReadAt(sum[:], info.Size()-int64(len(sum))); err != nil {
-		return ""
-	}
-	return hex.EncodeToString(sum[:])
 }

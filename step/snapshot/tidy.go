@@ -49,7 +49,7 @@ func loose(store, common, dir string) (ours []string, err error) {
 		if !isObject(e.Name()) {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(common, "objects", dir, e.Name())); common == "" || err != nil {
+		if common == "" || IsGone(filepath.Join(common, "objects", dir, e.Name())) {
 			ours = append(ours, dir+e.Name())
 		}
 	}
@@ -180,8 +180,7 @@ func (g git) prune(ctx context.Context, store, common string) error {
 		}
 		for _, pack := range theirs {
 			partial = partial || filepath.Ext(pack.Name()) == promisor
-			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", pack.Name())); err == nil &&
-				filepath.Ext(pack.Name()) == ".pack" {
+			if filepath.Ext(pack.Name()) == ".pack" && !IsGone(filepath.Join(store, "objects", "pack", pack.Name())) {
 				args = append(args, "--keep-pack="+pack.Name())
 			}
 		}

@@ -75,7 +75,8 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	return nil
 }
 
-func isGone(path string) bool {
+// IsGone reports whether a path doesn't exist.
+func IsGone(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
@@ -93,7 +94,8 @@ func removeRecord(common, path string) error {
 		return nil //nolint:nilerr // unknown
 	}
 	// Without a path, git was killed before it recorded one.
-	if known := strings.TrimSpace(string(text)); known != "" && !sameDir(filepath.Dir(filepath.Dir(known)), filepath.Dir(path)) {
+	known, dir := strings.TrimSpace(string(text)), filepath.Dir(path)
+	if in := filepath.Dir(filepath.Dir(known)); known != "" && in != dir && !gitdir.Same(in, dir) {
 		return nil
 	}
 	// Start with the file that makes the record valid.
@@ -103,11 +105,6 @@ func removeRecord(common, path string) error {
 	err = root.RemoveAll(at)
 	_ = root.Remove(filepath.Dir(at)) // as git does: it might be the last one
 	return err
-}
-
-// sameDir reports whether two paths are equal or refer to the same directory.
-func sameDir(a, b string) bool {
-	return filepath.Clean(a) == filepath.Clean(b) || gitdir.Same(a, b)
 }
 
 // RemoveWorktree removes a worktree with its contents and git's record of it, and the branch if it is still
@@ -160,8 +157,8 @@ func FinishRemovals(ctx context.Context, dir string) error {
 		at := filepath.Join(dir, e.Name())
 		text, lost := safeopen.ReadFile(filepath.Join(at, ".git"), maxSetting, safeopen.NoFollow)
 		record, isWorktree := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
-		if common := filepath.Dir(filepath.Dir(record)); lost == nil && isWorktree && !isGone(common) {
-			if path := filepath.Join(dir, name); isGone(path) { // and not created again
+		if common := filepath.Dir(filepath.Dir(record)); lost == nil && isWorktree && !IsGone(common) {
+			if path := filepath.Join(dir, name); IsGone(path) { // and not created again
 				err = errors.Join(err, removeRecord(common, path))
 			}
 			unlocked(ctx, common, []string{packedLock})

@@ -1,5 +1,5 @@
-// Package gitindex reads a git index: the names of the files that git tracks, and the flags that hide changes to a
-// file.
+// Package gitindex reads a git index: the names of the files that git tracks, the flags that hide changes to a file, and
+// the trees of the directories.
 package gitindex
 
 import (
@@ -23,6 +23,12 @@ type Entry struct {
 	stat []byte // with mode and hash
 }
 
+// modeAt and hashAt are positions in an entry.
+const (
+	modeAt, hashAt = 24, 40
+	modeDir        = 0o40000
+)
+
 // Matches reports whether a file has the times, the inode and the size that git has recorded; toSecond is the same
 // with times in seconds, as most builds of git compare them.
 func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (is, toSecond bool) {
@@ -35,7 +41,7 @@ func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (i
 
 // Info returns the entry in the input format of git update-index --index-info.
 func (e Entry) Info(name []byte) string {
-	return fmt.Sprintf("%o %x\t%s", binary.BigEndian.Uint32(e.stat[24:]), e.stat[40:], name)
+	return fmt.Sprintf("%o %x\t%s", binary.BigEndian.Uint32(e.stat[modeAt:]), e.stat[hashAt:], name)
 }
 
 // Skipped is the value of Passed for a file that git does not expect in the work tree.
@@ -55,17 +61,7 @@ func Tracked(index []byte, names []string) (tracked []string) {
 	return tracked
 }
 
-// All returns all entries; ok is false if the index is invalid.
-func All(index []byte) (all []Entry, ok bool) {
-	return parse(index, func(Entry, []byte) bool { return true })
-}
-
 func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
-	found, _ := parse(index, wanted)
-	return found
-}
-
-func parse(index []byte, wanted func(e Entry, name []byte) bool) ([]Entry, bool) {
 	for _, hash := range []int{20, 32} { // the hash length is not recorded, so try both
 		var found []Entry
 		whole := Each(index, hash, func(e Entry, name []byte) bool {
@@ -76,28 +72,28 @@ func parse(index []byte, wanted func(e Entry, name []byte) bool) ([]Entry, bool)
 			return true
 		})
 		if whole {
-			return found, true
+			return found
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // Each calls visit for the entries, without their Name, until it returns false. hash is the length of a hash. whole
 // is false if the index is invalid or wasn't read to its end.
 func Each(index []byte, hash int, visit func(e Entry, name []byte) bool) (whole bool) {
-	const header, mode, link, ids = 12, 24, 0o160000, 40 // ids is the position of an entry's hash
+	const header, link = 12, 0o160000
 	if len(index) < header || string(index[:4]) != "DIRC" {
 		return false
 	}
 	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
-	at, flags := header, ids+hash
+	at, flags := header, hashAt+hash
 	var name []byte
 	for range count {
 		if len(index) < at+flags+4 {
 			return false
 		}
 		entry := index[at:]
-		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link, Partial: entry[flags]&0x30 != 0, stat: entry[:flags]}
+		e := Entry{Link: binary.BigEndian.Uint32(entry[modeAt:]) == link, Partial: entry[flags]&0x30 != 0, stat: entry[:flags]}
 		if entry[flags]&0x80 != 0 {
 			e.Passed = "assume-unchanged"
 		}
