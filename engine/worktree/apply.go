@@ -212,7 +212,7 @@ func (a *application) finish(ctx context.Context, now protocol.Tree) (protocol.T
 		a.to.Head != cut.To {
 		return now, os.Remove(path) // the branch has moved since
 	}
-	if old := a.file(".restore"); !isGone(old) { // an older version was writing
+	if old := a.file(".restore"); !snapshot.IsGone(old) { // an older version was writing
 		cut.Writing = true
 		if err := errors.Join(a.note(cut), os.Remove(old)); err != nil {
 			return now, err
@@ -235,7 +235,7 @@ func (a *application) finish(ctx context.Context, now protocol.Tree) (protocol.T
 	if differ, err := a.to.ChangedPaths(ctx, a.spec, laid, now); err != nil {
 		return now, err
 	} else if len(differ) == 0 {
-		err := a.publish(ctx, cut.To, func() error { return a.to.AdvanceHead(ctx, a.spec, cut.From, cut.To, a.reflogMessage(), true) })
+		err := a.publish(ctx, cut.To, func() error { return a.to.AdvanceHead(ctx, a.spec, cut.From, cut.To, appliedBy(a.ID), true) })
 		if err != nil {
 			return now, err
 		}
@@ -351,7 +351,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 				cwd.Shown(branch)).Because("branch-has-more")
 		}
 	}
-	err := a.publish(ctx, result, func() error { return a.to.SetBranch(ctx, branch, result, old, a.reflogMessage(), a.again) })
+	err := a.publish(ctx, result, func() error { return a.to.SetBranch(ctx, branch, result, old, appliedBy(a.ID), a.again) })
 	if err != nil {
 		return err
 	}
@@ -407,19 +407,17 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 // commit is protected from garbage collection until then. Our repository keeps it for another try if this one
 // is interrupted.
 func (a *application) publish(ctx context.Context, commit string, point func() error) (err error) {
-	defer func() { err = errors.Join(err, a.to.Release(a.reflogMessage())) }()
+	defer func() { err = errors.Join(err, a.to.Release(appliedBy(a.ID))) }()
 	if err := a.to.SetRef(ctx, a.spec, resultRef(a.ID), commit); err != nil {
 		return err
 	}
-	if err := a.to.Import(ctx, a.spec, commit, a.reflogMessage()); err != nil {
+	if err := a.to.Import(ctx, a.spec, commit, appliedBy(a.ID)); err != nil {
 		return err
 	}
 	return point()
 }
 
-// reflogMessage returns the reflog message for the user's repository.
-func (a *application) reflogMessage() string { return appliedBy(a.ID) }
-
+// appliedBy returns the reflog message for the user's repository.
 func appliedBy(id string) string { return "uwf thread apply " + id }
 
 func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*protocol.FileChanges, error) {
@@ -463,7 +461,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 	if err := a.note(record); err != nil {
 		return err
 	}
-	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.reflogMessage(), a.again); err != nil {
+	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, appliedBy(a.ID), a.again); err != nil {
 		return fault.Of(fmt.Errorf("update branch %s of %s: %w", cwd.Shown(a.out.Branch), cwd.Shown(a.to.Root),
 			err)).Because("branch-not-moved", "thread", a.ID)
 	}
@@ -478,7 +476,7 @@ func (a *application) follow(ctx context.Context, result string) error {
 	if a.from.Root == "" || a.head == result {
 		return nil
 	}
-	return a.from.AdvanceHead(ctx, a.spec, a.head, result, a.reflogMessage(), true)
+	return a.from.AdvanceHead(ctx, a.spec, a.head, result, appliedBy(a.ID), true)
 }
 
 // explain adds a code and the facts for a hint to an error.

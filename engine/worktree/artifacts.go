@@ -156,8 +156,7 @@ func (e Keeper) ForkArtifacts(ctx context.Context, of, fork string) error {
 		if info.IsDir() {
 			return into.Mkdir(name, info.Mode().Perm()|0o700)
 		}
-		_, err := takeAlong(in, into, name, &room)
-		return err
+		return takeAlong(in, into, name, &room)
 	})
 	if err != nil {
 		err = errors.Join(fmt.Errorf("copy the artifacts of thread %s: %w", of, err), e.RemoveArtifacts(fork))

@@ -66,10 +66,8 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 
 // prepare checks whether the files in an open work tree can be replaced by a tree.
 func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to protocol.Tree) (*Change, error) {
-	for _, tree := range []protocol.Tree{from, to} {
-		if err := e.fetch(ctx, k.Spec.Git, tree); err != nil {
-			return nil, notRestored(err)
-		}
+	if err := e.fetch(ctx, k.Spec.Git, from, to); err != nil {
+		return nil, notRestored(err)
 	}
 	layout, err := snapshot.Prepare(ctx, e.Env, k.Spec, from, to)
 	if err != nil {
@@ -138,12 +136,10 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 	if _, parsed := threadid.Parse(other); err != nil || parsed != nil {
 		return err
 	}
-	if i, err := e.RunDir(other).Intent(); err == nil && i.Kind == "" && locked {
+	switch i, err := e.RunDir(other).Intent(); {
+	case err == nil && i.Kind == "" && locked:
 		return e.FS.Remove(path)
-	} else if err == nil && i.Kind == "" {
-		return nil
-	}
-	if other == id {
+	case err == nil && i.Kind == "", other == id:
 		return nil
 	}
 	busy := fault.New(protocol.CodeLocked, "restoring files in %s for thread %s was interrupted or is still running",

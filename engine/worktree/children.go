@@ -151,10 +151,8 @@ func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conf
 		if m == nil || merged[j.Children[i].Ended.Head] {
 			continue
 		}
-		for _, part := range []protocol.Tree{m.Before, m.After} {
-			if err := j.fetch(ctx, k.Spec.Git, part); err != nil {
-				return "", nil, err
-			}
+		if err := j.fetch(ctx, k.Spec.Git, m.Before, m.After); err != nil {
+			return "", nil, err
 		}
 		next, err := snapshot.MergeTrees(ctx, j.Env, k.Spec.Git, m.Before, to, m.After)
 		var conflict *snapshot.ConflictError

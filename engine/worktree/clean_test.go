@@ -213,3 +213,20 @@ func TestCleanOfNobodys(t *testing.T) {
 		})
 	}
 }
+
+// A thread is removed even if the list of snapshots is damaged.
+func TestDropWithADamagedList(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	id := w.NewThread(worktree.Options{Mode: inTree})
+	w.Made(id, nil)
+	lists, err := filepath.Glob(filepath.Join(w.Dirs.Git(), "*", "uwf-snapshots"))
+	require.NoError(t, err)
+	require.Len(t, lists, 1)
+	require.NoError(t, os.Remove(lists[0]))
+	require.NoError(t, os.Mkdir(lists[0], 0o700))
+	w.Warnings = nil
+	require.NoError(t, filesOf(w).Drop(t.Context(), id, w.Workspace(id)))
+	require.NoDirExists(t, w.Dirs.Worktree(id))
+	require.Len(t, w.Warnings, 1)
+}

@@ -203,7 +203,7 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 // submodules and bare repositories, whose work tree is not next to the git directory.
 func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo snapshot.Repo, dir string, err error) {
 	repo, err = snapshot.Find(ctx, e.Env, w.Root)
-	if w.Mode != InWorktree || err == nil && (gitdir.Same(repo.Common, w.Repo) || isGone(w.Repo)) {
+	if w.Mode != InWorktree || err == nil && (gitdir.Same(repo.Common, w.Repo) || snapshot.IsGone(w.Repo)) {
 		return repo, w.Root, err
 	}
 	rel, ok := cwd.Below(e.Dirs.Worktree(of), w.Root)
@@ -243,7 +243,7 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	if err != nil || !t.Ended && chain.Last != nil && (t.Facts.Imported == nil || !e.RunDir(t.ID).Read().Missing) {
 		return err
 	}
-	if !isGone(path) { // if it was created completely, there is no plan
+	if !snapshot.IsGone(path) { // if it was created completely, there is no plan
 		if removed, err := e.removePlanned(ctx, t.ID); err != nil || !removed {
 			return err
 		}
@@ -283,7 +283,7 @@ const (
 // furnish prepares a new worktree for running. dir is the thread's directory in it. foreign means that its
 // files come from another machine, so nothing in it runs without confirmation.
 func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir string, foreign bool) error {
-	if _, err := include(ctx, from, to); err != nil {
+	if err := include(ctx, from, to); err != nil {
 		return fmt.Errorf("copy ignored files: %w", err)
 	}
 	c, err := e.Config(ctx)
@@ -513,98 +513,91 @@ const (
 const linksFile = "uwf-links"
 
 // include copies the ignored files that match a work tree's [includeFile] into another work tree, without
-// overwriting anything. It returns their number.
-func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
+// overwriting anything.
+func include(ctx context.Context, r, to snapshot.Repo) error {
 	list := filepath.Join(r.Root, includeFile)
 	text, err := safeopen.ReadFile(list, maxList, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "" {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", list, err)
+		return fmt.Errorf("read %s: %w", list, err)
 	}
 	out, err := r.Query(ctx, "", nil, "ls-files", "-o", "-i", "--exclude-from="+list, "-z")
 	if err != nil || len(out) == 0 {
-		return 0, err
+		return err
 	}
 	// Untracked files that are not ignored would appear in the other work tree's snapshots.
 	ignored, err := r.Query(ctx, "", out, "check-ignore", "-z", "--stdin")
 	var none *snapshot.GitError
 	if err != nil && (!errors.As(err, &none) || none.Status != 1) {
-		return 0, err
+		return err
 	}
 	paths := strings.FieldsFunc(string(ignored), func(r rune) bool { return r == 0 })
 	if len(paths) > maxIncluded {
-		return 0, fmt.Errorf("%s matches %d files, but at most %d are copied; to link a directory instead, use "+
+		return fmt.Errorf("%s matches %d files, but at most %d are copied; to link a directory instead, use "+
 			"workspace.link", includeFile, len(paths), maxIncluded)
 	}
 	from, err := os.OpenRoot(r.Root)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = from.Close() }()
 	into, err := os.OpenRoot(to.Root)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = into.Close() }()
 	room := int64(maxIncludedBytes)
 	for _, name := range paths {
-		if strings.HasSuffix(name, "/") {
+		if strings.HasSuffix(name, "/") || ctx.Err() != nil {
 			continue // a nested repository
 		}
-		copied, err := takeAlong(from, into, filepath.FromSlash(name), &room)
-		if err != nil {
-			return n, fmt.Errorf("copy %s: %w", name, err)
-		}
-		if copied {
-			n++
-		}
-		if ctx.Err() != nil {
-			return n, ctx.Err()
+		if err := takeAlong(from, into, filepath.FromSlash(name), &room); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
 		}
 	}
-	return n, nil
+	return ctx.Err()
 }
 
 // takeAlong copies a file or a symbolic link unless the target exists.
-func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
+func takeAlong(from, to *os.Root, name string, room *int64) error {
 	info, err := from.Lstat(name)
 	if err != nil {
-		return false, nil //nolint:nilerr // it was removed in the meantime
+		return nil //nolint:nilerr // it was removed in the meantime
 	}
 	if _, err := to.Lstat(name); err == nil {
-		return false, nil
+		return nil
 	}
 	if dir := filepath.Dir(name); dir != "." {
 		if err := to.MkdirAll(dir, 0o755); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		target, err := from.Readlink(name)
 		if err != nil {
-			return false, err
+			return err
 		}
-		return true, to.Symlink(target, name)
+		return to.Symlink(target, name)
 	}
 	if !info.Mode().IsRegular() {
-		return false, nil
+		return nil
 	}
 	if *room -= info.Size(); *room < 0 {
-		return false, fmt.Errorf("the files have more than %d GB", maxIncludedBytes>>30)
+		return fmt.Errorf("the files have more than %d GB", maxIncludedBytes>>30)
 	}
 	in, err := safeopen.OpenIn(from, name)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = in.Close() }()
 	out, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {
-		return false, err
+		return err
 	}
 	_, err = io.Copy(out, in)
-	return true, errors.Join(err, out.Close())
+	return errors.Join(err, out.Close())
 }
 
 // link creates symbolic links to directories of another work tree. Snapshots omit these links. It skips

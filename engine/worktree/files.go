@@ -37,7 +37,7 @@ func (e Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Un
 	if w == nil || w.Mode != InWorktree {
 		return Unsaved{}, nil
 	}
-	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
+	if snapshot.IsGone(w.Root) {
 		return e.unapplied(ctx, id, facts)
 	}
 	return e.onlyInWorktree(ctx, id, w, false)
@@ -95,8 +95,10 @@ func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err er
 	if err != nil {
 		return err
 	}
-	if err := snapshot.Forget(ctx, e.Env, spec, appliedRef(id), resultRef(id)); err != nil {
-		return err
+	if err := snapshot.Forget(ctx, e.Env, spec, appliedRef(id), resultRef(id)); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil { // the thread is already removed, and a collection tries again
+		e.Warn("could not remove the snapshots of thread " + id + ": " + err.Error())
 	}
 	if w.Mode != InWorktree {
 		return nil

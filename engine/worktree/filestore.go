@@ -78,7 +78,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 				return remove()
 			})
 		})
-		if err == nil && !dry && common != "" && isGone(common) && c.Kept == 0 {
+		if err == nil && !dry && common != "" && snapshot.IsGone(common) && c.Kept == 0 {
 			done.Removed++
 			c.After = 0
 			err = os.RemoveAll(store)
@@ -183,12 +183,6 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 		}
 	}
 	return len(verified), ctx.Err()
-}
-
-// isGone reports whether path doesn't exist.
-func isGone(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // AddFiles adds the local snapshots of a bundle's threads, or their substitutes, to the bundle's manifest,
@@ -324,7 +318,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	for _, run := range runs {
 		id := run.Name()
 		if _, err := threadid.Parse(id); err != nil || known[id].Head != "" ||
-			isGone(e.RunDir(id).File(runfiles.RestoreFile)) {
+			snapshot.IsGone(e.RunDir(id).File(runfiles.RestoreFile)) {
 			continue
 		}
 		done, err := e.sweep(ctx, id)

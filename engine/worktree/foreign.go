@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -235,7 +234,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 // returned updates the worktree of a thread that continued on another machine to the files of its last step,
 // and creates it again if it is gone.
 func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) error {
-	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); !errors.Is(err, fs.ErrNotExist) {
+	if !snapshot.IsGone(e.Dirs.Worktree(t.ID)) {
 		_, err := e.catchUp(ctx, t.ID, t.Facts.Workspace, last)
 		return err
 	}

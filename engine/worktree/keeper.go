@@ -90,7 +90,7 @@ func (e Keeper) Open(ctx context.Context, id, dir string, w *heads.Workspace) (*
 func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, held bool) (*Checkout, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	switch {
-	case err != nil && w.Mode == InWorktree && isGone(w.Repo) && !isGone(w.Root):
+	case err != nil && w.Mode == InWorktree && snapshot.IsGone(w.Repo) && !snapshot.IsGone(w.Root):
 		return nil, fault.New(protocol.CodeFailed, "the repository of worktree %s is no longer at %s",
 			cwd.Shown(w.Root), cwd.Shown(w.Repo)).Because("repository-moved", "thread", id)
 	case err != nil:
@@ -326,10 +326,8 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	if err := repo.Seed(ctx, spec.Git, false); err != nil {
 		return nil, err
 	}
-	for _, state := range []protocol.Tree{first, tree} {
-		if err := e.fetch(ctx, spec.Git, state); err != nil {
-			return nil, err
-		}
+	if err := e.fetch(ctx, spec.Git, first, tree); err != nil {
+		return nil, err
 	}
 	if err := repo.FirstCommit(ctx, spec, first, "uwf thread "+id); err != nil {
 		return nil, err

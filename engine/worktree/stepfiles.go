@@ -505,16 +505,21 @@ func (e Keeper) Imported(function string) string {
 	return filepath.Join(e.Dirs.Git(), "imported-"+function)
 }
 
-// fetch makes a snapshot available in a snapshot repository, from another one.
-func (e Keeper) fetch(ctx context.Context, store string, tree protocol.Tree) error {
-	if tree == "" || snapshot.Has(ctx, e.Env, store, tree) {
-		return nil
+// fetch makes snapshots available in a snapshot repository, from others.
+func (e Keeper) fetch(ctx context.Context, store string, trees ...protocol.Tree) error {
+	for _, tree := range trees {
+		if tree == "" || snapshot.Has(ctx, e.Env, store, tree) {
+			continue
+		}
+		from, _, err := e.Finder().Find(ctx, "", tree)
+		if err == nil && from != "" { // otherwise, git will report what is missing
+			err = snapshot.Copy(ctx, e.Env, from, store, tree)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	from, _, err := e.Finder().Find(ctx, "", tree)
-	if err != nil || from == "" {
-		return err // git will report what is missing
-	}
-	return snapshot.Copy(ctx, e.Env, from, store, tree)
+	return nil
 }
 
 // state is a snapshot that a thread refers to.

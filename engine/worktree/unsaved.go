@@ -156,13 +156,13 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
 			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("has more than %d files or %d repositories",
 				maxWalked, maxWithin)}
-		case err != nil && !isGone(at):
+		case err != nil && !snapshot.IsGone(at):
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
 		case err != nil:
 			return nil
 		case rel == ".git": // the work tree's own
 		case d.Name() == ".git":
-			if git, _, ok := gitdir.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // it really is a git directory
+			if git, _, ok := gitdir.Dirs(dir); ok && !snapshot.IsGone(filepath.Join(git, "HEAD")) { // it really is a git directory
 				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
 			if !d.IsDir() {
@@ -171,7 +171,7 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 			if err := in.walk(ctx, filepath.Join(at, "modules")); err != nil {
 				return err
 			}
-		case root != in.Root && d.Name() == "HEAD" && !d.IsDir() && !isGone(filepath.Join(dir, "objects")):
+		case root != in.Root && d.Name() == "HEAD" && !d.IsDir() && !snapshot.IsGone(filepath.Join(dir, "objects")):
 			in.stores = append(in.stores, dir)
 		}
 		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
@@ -315,7 +315,7 @@ func (e Keeper) WithFiles(ctx context.Context, head protocol.Hash) *thread.Threa
 // that the caller has locked the work tree.
 func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspace, held bool,
 	kept ...protocol.Tree) (only Unsaved, err error) {
-	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
+	if w == nil || w.Mode != InWorktree || snapshot.IsGone(w.Root) {
 		return only, nil
 	}
 	k, err := e.open(ctx, id, w.Root, w, held)
@@ -409,7 +409,7 @@ type Ended struct {
 // longer needed then. If something exists only in the worktree, it stays and RemoveUnused warns.
 func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	w := l.Workspace
-	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
+	if w == nil || w.Mode != InWorktree || snapshot.IsGone(w.Root) {
 		return
 	}
 	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Locked, e.treesOf(ctx, l.Head)...)
