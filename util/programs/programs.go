@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -93,16 +94,16 @@ func Snapshots(command []string) bool {
 // Obeyed reports whether a program executes a file or directory with this name (in lower case) in its working
 // directory, when anyone starts it there later.
 func Obeyed(name string) bool {
-	return slices.ContainsFunc(known, func(p program) bool { return slices.Contains(p.obeys, name) })
+	return slices.ContainsFunc(known(), func(p program) bool { return slices.Contains(p.obeys, name) })
 }
 
 // started returns the first program started by a command that satisfies such, or the zero program.
 func started(command []string, such func(program) bool) program {
 	for i, word := range command {
 		word = name(word)
-		at := slices.IndexFunc(known, func(p program) bool { return slices.Contains(p.names, word) && such(p) })
+		at := slices.IndexFunc(known(), func(p program) bool { return slices.Contains(p.names, word) && such(p) })
 		if at >= 0 {
-			return known[at]
+			return known()[at]
 		}
 		if i == 0 && !slices.Contains(starters, word) {
 			break
@@ -175,95 +176,97 @@ type trust struct {
 
 // known lists the programs. Claude Code and Codex can be configured to ignore the settings in a directory;
 // their plants are for users who don't configure that.
-var known = []program{
-	{
-		names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
-		obeys: []string{".claude", ".mcp.json"},
-		plants: []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json",
-			around: true}},
-	},
-	{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
-	{
-		names: []string{"codex", "codex-acp"}, sandboxes: true,
-		places: []Place{{variable: "CODEX_HOME", home: ".codex", Logins: []string{"auth.json"},
-			Sessions: "sessions/*/*/*/rollout-*-{session}.jsonl", Writes: []string{
-				"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl",
-				"session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
-			}}},
-		obeys:  []string{".codex"},
-		plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts every directory (2.6.0)
-	},
-	{
-		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE",
-			value: "true"},
-		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: obeyed,
-			Logins: []string{"oauth_creds.json", "gemini-credentials.json", "mcp-oauth-tokens.json"}}},
-		obeys: []string{".gemini"}, plants: geminis(".gemini"),
-	},
-	{
-		names:  []string{"qwen", "qwen-code"},
-		places: []Place{{variable: "QWEN_HOME", home: ".qwen", Obeys: obeyed, Logins: []string{"oauth_creds.json"}}},
-		obeys:  []string{".qwen"}, plants: geminis(".qwen"),
-	},
-	{
-		names: []string{"cursor-agent"}, asksForTrust: true,
-		places: []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"},
-				Logins: []string{"auth.json"}},
-			{home: ".cursor", Obeys: obeyed},
+var known = sync.OnceValue(func() []program {
+	return []program{
+		{
+			names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
+			obeys: []string{".claude", ".mcp.json"},
+			plants: []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json",
+				around: true}},
 		},
-		obeys: []string{".cursor"}, plants: around(".cursor/hooks.json", ".cursor/mcp.json", ".cursor/plugins"),
-	},
-	{
-		names:  []string{"hermes"},
-		places: []Place{{variable: "HERMES_HOME", home: ".hermes", Obeys: obeyed, Logins: []string{"auth.json"}}},
-		obeys:  []string{".hermes"},
-	},
-	{
-		names:  []string{"copilot"},
-		places: []Place{{variable: "COPILOT_HOME", home: ".copilot", Obeys: obeyed}},
-		obeys:  []string{".copilot"},
-		plants: around(".github/hooks", ".github/copilot", ".github/mcp.json", ".copilot", ".mcp.json", ".vscode/mcp.json"),
-	},
-	{
-		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true,
-		trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", only: true},
-		places: []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/",
-				"storage/", "auth.json"}, Logins: []string{"auth.json"}, Made: []string{"repos"}},
-			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
+		{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
+		{
+			names: []string{"codex", "codex-acp"}, sandboxes: true,
+			places: []Place{{variable: "CODEX_HOME", home: ".codex", Logins: []string{"auth.json"},
+				Sessions: "sessions/*/*/*/rollout-*-{session}.jsonl", Writes: []string{
+					"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl",
+					"session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
+				}}},
+			obeys:  []string{".codex"},
+			plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts every directory (2.6.0)
 		},
-		obeys:  []string{".opencode", "opencode.json", "opencode.jsonc"},
-		plants: around(".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools"),
-	},
-	{
-		names: []string{"crush"},
-		places: []Place{ // its data determines which servers it starts as well
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "crush", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "crush", Obeys: obeyed},
-			{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
+		{
+			names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE",
+				value: "true"},
+			places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: obeyed,
+				Logins: []string{"oauth_creds.json", "gemini-credentials.json", "mcp-oauth-tokens.json"}}},
+			obeys: []string{".gemini"}, plants: geminis(".gemini"),
 		},
-		obeys: []string{"crush.json", ".crush.json"}, plants: around("crush.json", ".crush.json"),
-	},
-	{
-		names: []string{"goose"},
-		places: []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "goose", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "goose", Writes: []string{"sessions/"}},
-			{variable: "XDG_STATE_HOME", home: ".local/state", name: "goose", Writes: []string{"logs/", "history.txt"}},
+		{
+			names:  []string{"qwen", "qwen-code"},
+			places: []Place{{variable: "QWEN_HOME", home: ".qwen", Obeys: obeyed, Logins: []string{"oauth_creds.json"}}},
+			obeys:  []string{".qwen"}, plants: geminis(".qwen"),
 		},
-	},
-	{
-		names: []string{"amp"},
-		places: []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "amp", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl",
-				"session.json"}},
+		{
+			names: []string{"cursor-agent"}, asksForTrust: true,
+			places: []Place{
+				{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"},
+					Logins: []string{"auth.json"}},
+				{home: ".cursor", Obeys: obeyed},
+			},
+			obeys: []string{".cursor"}, plants: around(".cursor/hooks.json", ".cursor/mcp.json", ".cursor/plugins"),
 		},
-		obeys: []string{".amp"}, plants: around(".amp"),
-	},
-}
+		{
+			names:  []string{"hermes"},
+			places: []Place{{variable: "HERMES_HOME", home: ".hermes", Obeys: obeyed, Logins: []string{"auth.json"}}},
+			obeys:  []string{".hermes"},
+		},
+		{
+			names:  []string{"copilot"},
+			places: []Place{{variable: "COPILOT_HOME", home: ".copilot", Obeys: obeyed}},
+			obeys:  []string{".copilot"},
+			plants: around(".github/hooks", ".github/copilot", ".github/mcp.json", ".copilot", ".mcp.json", ".vscode/mcp.json"),
+		},
+		{
+			names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true,
+			trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", only: true},
+			places: []Place{
+				{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
+				{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/",
+					"storage/", "auth.json"}, Logins: []string{"auth.json"}, Made: []string{"repos"}},
+				{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
+			},
+			obeys:  []string{".opencode", "opencode.json", "opencode.jsonc"},
+			plants: around(".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools"),
+		},
+		{
+			names: []string{"crush"},
+			places: []Place{ // its data determines which servers it starts as well
+				{variable: "XDG_CONFIG_HOME", home: ".config", name: "crush", Writes: []string{}},
+				{variable: "XDG_DATA_HOME", home: ".local/share", name: "crush", Obeys: obeyed},
+				{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
+			},
+			obeys: []string{"crush.json", ".crush.json"}, plants: around("crush.json", ".crush.json"),
+		},
+		{
+			names: []string{"goose"},
+			places: []Place{
+				{variable: "XDG_CONFIG_HOME", home: ".config", name: "goose", Writes: []string{}},
+				{variable: "XDG_DATA_HOME", home: ".local/share", name: "goose", Writes: []string{"sessions/"}},
+				{variable: "XDG_STATE_HOME", home: ".local/state", name: "goose", Writes: []string{"logs/", "history.txt"}},
+			},
+		},
+		{
+			names: []string{"amp"},
+			places: []Place{
+				{variable: "XDG_CONFIG_HOME", home: ".config", name: "amp", Writes: []string{}},
+				{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl",
+					"session.json"}},
+			},
+			obeys: []string{".amp"}, plants: around(".amp"),
+		},
+	}
+})
 
 // obeyed lists names in the data directory of a program with full write access to it, by which the program
 // starts others or gets instructions when its user runs it later.

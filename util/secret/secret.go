@@ -213,9 +213,10 @@ const (
 	shortestToken = 15
 )
 
-// tokenStarts returns the first three characters of each text that tokenShape matches.
+// tokenStarts returns the first three characters of each text that tokenShape matches, and more where they are common in
+// other texts, such as paths.
 func tokenStarts() []string {
-	return strings.Fields("sk_ rk_ sk- ghp gho ghu ghs ghr git glp glc gld glr xox xap AKI ASI AIz ya2 AGE npm pyp hf_ SG. hvs hvb hvr dop shp eyJ")
+	return strings.Fields("sk_ rk_ sk- ghp gho ghu ghs ghr github_pat_ glp glc gld glr xox xap AKI ASI AIz ya2 AGE npm_ pyp hf_ SG. hvs hvb hvr dop shp eyJ")
 }
 
 func isPrivateKey(value string) bool {
