@@ -33,7 +33,8 @@ type Decoder struct {
 	Before func(n *yamldoc.Node, into reflect.Type) *yamldoc.Node
 	After  func(n *yamldoc.Node, into any, path string)
 
-	lazy bool
+	lazy   bool
+	fields map[reflect.Type]map[string]reflect.StructField // by [Fields]
 }
 
 // Decode decodes a node into the value that into points to. Null counts as missing.
@@ -94,7 +95,14 @@ func (d *Decoder) object(n *yamldoc.Node, v reflect.Value, path string) {
 		d.Report(n.Pos, "", "%smust be a mapping", d.where(path))
 		return
 	}
-	fields := Fields(v.Type())
+	fields := d.fields[v.Type()]
+	if fields == nil { // once for all agents of a config
+		fields = Fields(v.Type())
+		if d.fields == nil {
+			d.fields = map[reflect.Type]map[string]reflect.StructField{}
+		}
+		d.fields[v.Type()] = fields
+	}
 	for _, e := range n.Entries {
 		field, ok := fields[e.Key]
 		if !ok {
