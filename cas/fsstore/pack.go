@@ -87,7 +87,7 @@ func (h *headers) add(index []byte, limit int64) (used int) {
 		h.end += next.Size()
 	}
 	if h.raw == nil {
-		h.raw = index[:used:used]
+		h.raw = index[:used]
 	} else {
 		h.raw = append(h.raw, index[:used]...)
 	}

@@ -280,7 +280,8 @@ func readFrom(path string, at, limit int64) ([]byte, error) {
 	if err != nil || info.Size() <= at {
 		return nil, err
 	}
-	data := make([]byte, min(info.Size()-at, limit))
+	size := min(info.Size()-at, limit)
+	data := make([]byte, size, size+8<<10) // what is appended soon needs no copy
 	n, err := readFull(f, data, at)
 	return data[:n], err
 }
