@@ -79,20 +79,18 @@ const resultKey = `stepHash`
 
 // wire is a result as agents write it. Only the step hash, or else the error, must be valid. The other fields
 // are for display and dropped if malformed; the step node is authoritative.
-type wire struct {
-	StepHash   string          `json:"stepHash"`
-	SessionID  any             `json:"sessionId"`
-	DetailHash any             `json:"detailHash"`
-	Role       any             `json:"role"`
-	Usage      json.RawMessage `json:"usage"`
-	Durable    any             `json:"durable"`
-	Error      any             `json:"error"`
-	Kind       any             `json:"kind"`
-	RetryAtMs  any             `json:"retryAtMs"`
-	Repeated   any             `json:"repeated"`
-	Hints      any             `json:"hints"`
-	RawHash    any             `json:"rawHash"`
+type wire map[string]json.RawMessage
+
+// field returns a field of a result, or the zero value if it is missing or malformed.
+func field[T any](w wire, key string) T {
+	var v, none T
+	if len(w[key]) == 0 || json.Unmarshal(w[key], &v) != nil {
+		return none
+	}
+	return v
 }
+
+func (w wire) text(key string) string { return field[string](w, key) }
 
 // maxRepeated limits the number of retries that an agent can claim.
 const maxRepeated = 1000
@@ -101,44 +99,35 @@ const maxRepeated = 1000
 const maxHints = 8
 
 func (w wire) result() (protocol.Result, error) {
-	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error)),
-		Durable: w.Durable == true}
-	r.Kind = protocol.FailureKind(text(w.Kind))
-	if at, ok := w.RetryAtMs.(float64); ok && at > 0 && at < 1<<53 {
+	r := protocol.Result{SessionID: w.text("sessionId"), Role: w.text("role"), Error: clean(w.text("error")),
+		Durable: field[bool](w, "durable"), Kind: protocol.FailureKind(w.text("kind")), Usage: field[*protocol.Usage](w, "usage")}
+	if at := field[float64](w, "retryAtMs"); at > 0 && at < 1<<53 {
 		r.RetryAtMs = int64(at)
 	}
-	if n, ok := w.Repeated.(float64); ok && n > 0 && n < maxRepeated {
+	if n := field[float64](w, "repeated"); n > 0 && n < maxRepeated {
 		r.Repeated = int(n)
 	}
-	hints, _ := w.Hints.([]any)
+	hints := field[[]any](w, "hints")
 	for _, h := range hints[:min(len(hints), maxHints)] {
-		if hint := strings.TrimSpace(plaintext.Line(text(h))); hint != "" {
+		s, _ := h.(string)
+		if hint := strings.TrimSpace(plaintext.Line(s)); hint != "" {
 			r.Hints = append(r.Hints, hint)
 		}
 	}
-	r.DetailHash, _ = protocol.ParseHash(text(w.DetailHash))
-	r.RawHash, _ = protocol.ParseHash(text(w.RawHash))
-	var usage protocol.Usage
-	if len(w.Usage) > 0 && string(w.Usage) != "null" && json.Unmarshal(w.Usage, &usage) == nil {
-		r.Usage = &usage
-	}
-	if w.StepHash == "" {
+	r.DetailHash, _ = protocol.ParseHash(w.text("detailHash"))
+	r.RawHash, _ = protocol.ParseHash(w.text("rawHash"))
+	if w.text(resultKey) == "" {
 		if r.Error == "" {
 			return r, errors.New("has no stepHash")
 		}
 		return r, nil
 	}
-	hash, err := protocol.ParseHash(w.StepHash)
+	hash, err := protocol.ParseHash(w.text(resultKey))
 	if err != nil {
 		return r, fmt.Errorf("stepHash: %w", err)
 	}
 	r.StepHash = hash
 	return r, nil
-}
-
-func text(v any) string {
-	s, _ := v.(string)
-	return s
 }
 
 // parseEnding parses the result at the end of an output.
@@ -154,18 +143,18 @@ func parseEnding(end ending, tail []byte) (protocol.Result, error) {
 func parseForms(end ending, tail []byte) (wire, error) {
 	switch {
 	case len(end.line) == 0:
-		return wire{}, errors.New("it printed nothing")
+		return nil, errors.New("it printed nothing")
 	case end.tooLong:
-		return wire{}, fmt.Errorf("is longer than %d MB", maxLine>>20)
+		return nil, fmt.Errorf("is longer than %d MB", maxLine>>20)
 	case end.line[0] == '{':
 		return parseObject(end.line)
 	}
 	if _, err := protocol.ParseHash(string(end.line)); err == nil {
-		return wire{StepHash: string(end.line)}, nil
+		return wire{resultKey: fmt.Appendf(nil, "%q", end.line)}, nil
 	}
 	block := lastBlock(tail)
 	if block == nil {
-		return wire{}, errors.New("is neither a hash nor an object with stepHash")
+		return nil, errors.New("is neither a hash nor an object with stepHash")
 	}
 	return parseYAML(block)
 }
@@ -173,14 +162,18 @@ func parseForms(end ending, tail []byte) (wire, error) {
 // parseObject parses a JSON object or a YAML flow mapping.
 func parseObject(line []byte) (wire, error) {
 	var w wire
+	var hash *string
 	err := json.Unmarshal(line, &w)
+	if err == nil && len(w[resultKey]) > 0 {
+		err = json.Unmarshal(w[resultKey], &hash)
+	}
 	if err == nil {
 		return w, nil
 	}
 	if y, yerr := parseYAML(line); yerr == nil {
 		return y, nil
 	}
-	return wire{}, err
+	return nil, err
 }
 
 // lastBlock returns the text from the last line that starts a result, or nil.
@@ -198,31 +191,22 @@ func lastBlock(tail []byte) []byte {
 func parseYAML(src []byte) (wire, error) {
 	doc, err := yamldoc.ParseAnswer(src, yamldoc.Bounds{})
 	if err != nil {
-		return wire{}, err
+		return nil, err
 	}
 	if doc.Root.Kind != yamldoc.Mapping {
-		return wire{}, errors.New("is not a mapping")
+		return nil, errors.New("is not a mapping")
 	}
-	written := func(key string) string {
-		if n := doc.Root.Get(key); n != nil && n.Kind == yamldoc.Scalar && n.Scalar != nil {
-			return n.Text
+	w := wire{}
+	for _, key := range []string{resultKey, "sessionId", "detailHash", "role", "error", "rawHash", "durable", "hints", "usage"} {
+		n := doc.Root.Get(key)
+		if n == nil {
+			continue
 		}
-		return ""
-	}
-	w := wire{
-		StepHash: written("stepHash"), SessionID: written("sessionId"), DetailHash: written("detailHash"),
-		Role: written("role"), Error: written("error"), RawHash: written("rawHash"),
-	}
-	if n := doc.Root.Get("durable"); n != nil {
-		w.Durable = n.Scalar
-	}
-	if n := doc.Root.Get("hints"); n != nil {
-		w.Hints = n.Value()
-	}
-	if n := doc.Root.Get("usage"); n != nil {
-		if w.Usage, err = json.Marshal(n.Value()); err != nil {
-			return wire{}, err
+		value := n.Value()
+		if key != "durable" && value != nil && n.Kind == yamldoc.Scalar {
+			value = n.Text
 		}
+		w[key], _ = json.Marshal(value) // of a number that JSON lacks nothing remains
 	}
 	return w, nil
 }
