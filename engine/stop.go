@@ -42,12 +42,13 @@ func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 // *protocol.Error.
 func (e *Engine) Kill(ctx context.Context, thread string) (err error) {
 	defer fault.Coded(&err)
+	_, before, _ := e.Reader.Lookup(ctx, thread) // a thread that isn't readable can be killed
 	h, stopped, err := e.seize(ctx, thread, true)
 	if err != nil {
 		return err
 	}
 	defer h.release()
-	if stopped && h.ended != nil { // it was being retried
+	if stopped && before != nil && h.ended != nil { // it was being retried
 		return nil
 	}
 	return e.kill(ctx, h)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/internal/rundir"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"
@@ -235,6 +236,34 @@ func (w *world) mustHold(id string) {
 	require.Equal(w.t, protocol.StatusRunning, w.show(id).Status)
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(w.t, err, protocol.CodeLocked)
+}
+
+// turningLocks reports the lock of a thread as held once, and lets another process have its turn before the next try.
+type turningLocks struct {
+	locker.Locker
+	tries *int
+	other func()
+}
+
+// Lock implements [locker.Locker].
+func (l turningLocks) Lock(ctx context.Context, thread string) (locker.Lock, error) {
+	if *l.tries++; *l.tries == 2 {
+		l.other()
+	}
+	return l.Locker.Lock(ctx, thread)
+}
+
+// Of two processes that kill a running thread at the same time, only one reports that it did.
+func TestKilledOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!hang:")
+	id := w.start()
+	errs := w.inFlight(t.Context(), id)
+	second := *w.Engine
+	second.Reader.Locks = turningLocks{w.Reader.Locker(), new(int), func() { require.NoError(t, w.Kill(t.Context(), id)) }}
+	requireCode(t, second.Kill(t.Context(), id), protocol.CodeFailed)
+	require.Error(t, <-errs)
+	require.Equal(t, protocol.StatusCancelled, w.show(id).Status)
 }
 
 func TestKill(t *testing.T) {

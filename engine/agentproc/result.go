@@ -124,7 +124,7 @@ func (w wire) result() (protocol.Result, error) {
 	}
 	hash, err := protocol.ParseHash(w.text(resultKey))
 	if err != nil {
-		return r, fmt.Errorf("stepHash: %w", err)
+		return r, fmt.Errorf("has an invalid stepHash: %w", err)
 	}
 	r.StepHash = hash
 	return r, nil
@@ -173,7 +173,7 @@ func parseObject(line []byte) (wire, error) {
 	if y, yerr := parseYAML(line); yerr == nil {
 		return y, nil
 	}
-	return nil, err
+	return nil, fmt.Errorf("is not valid JSON: %w", err)
 }
 
 // lastBlock returns the text from the last line that starts a result, or nil.
@@ -191,7 +191,7 @@ func lastBlock(tail []byte) []byte {
 func parseYAML(src []byte) (wire, error) {
 	doc, err := yamldoc.ParseAnswer(src, yamldoc.Bounds{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("is not valid YAML: %w", err)
 	}
 	if doc.Root.Kind != yamldoc.Mapping {
 		return nil, errors.New("is not a mapping")

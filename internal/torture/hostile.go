@@ -51,6 +51,12 @@ func (s *stage) damaged(ctx context.Context, random *rand.Rand) error {
 		return err
 	}
 	path := files[random.IntN(len(files))]
+	readers := s.readers()
+	args := readers[random.IntN(len(readers))]
+	appended := slices.Contains([]string{".jsonl", ".seg"}, filepath.Ext(path))
+	if appended && (args[1] == "start" || args[1] == "step") {
+		return nil // if the damage is harmless, it adds a record, which the old content lacks
+	}
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -64,8 +70,6 @@ func (s *stage) damaged(ctx context.Context, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	readers := s.readers()
-	args := readers[random.IntN(len(readers))]
 	e, runErr := s.uwf(ctx, args...)
 	if err := replace(path, whole); err != nil {
 		return err

@@ -33,22 +33,22 @@ func soon() []string { return []string{"--timeout", "1s"} }
 // printed lists what agents can write to their streams.
 func printed() []lie {
 	return []lie{
-		{name: "prints noise", script: "head -c 100000 /dev/urandom", code: exitAgent, says: "is not a result"},
-		{name: "prints half a result", script: `agent | head -c 40`, code: exitAgent, says: "is not a result"},
-		{name: "prints JSON of another kind", script: `echo '[[[[[[]]]]]]'`, code: exitAgent, says: "is not a result"},
-		{name: "prints NULs", script: `head -c 1000 /dev/zero; exit 0`, code: exitAgent, says: "no result"},
+		{name: "prints noise", script: "head -c 100000 /dev/urandom", code: exitAgent, says: "did not print a step result"},
+		{name: "prints half a result", script: `agent | head -c 40`, code: exitAgent, says: "did not print a step result"},
+		{name: "prints JSON of another kind", script: `echo '[[[[[[]]]]]]'`, code: exitAgent, says: "did not print a step result"},
+		{name: "prints NULs", script: `head -c 1000 /dev/zero; exit 0`, code: exitAgent, says: "did not print a step result"},
 		{name: "prints NULs, then works", script: `head -c 1000 /dev/zero; agent`},
 		{name: "prints what is no UTF-8, then works", script: `printf '\377\376\300 x\n'; agent`},
 		{name: "fails with what is no UTF-8", script: `printf '\377\376\0 why\n' >&2; exit 1`, code: exitAgent, says: "why"},
 		{name: "prints its result twice", script: `agent > out; cat out out`},
 		{name: "prints the results of two runs", script: `agent; agent`},
-		{name: "prints one endless line", script: `head -c "$FLOOD" /dev/zero | tr '\0' x`, code: exitAgent, says: "is not a result"},
+		{name: "prints one endless line", script: `head -c "$FLOOD" /dev/zero | tr '\0' x`, code: exitAgent, says: "did not print a step result"},
 		{name: "prints one endless line, then works", script: `head -c "$FLOOD" /dev/zero | tr '\0' x; agent`},
-		{name: "prints an endless result", script: `printf '{"stepHash":"'; head -c "$FLOOD" /dev/zero | tr '\0' A; printf '"}'`, code: exitAgent, says: "is not a result"},
+		{name: "prints an endless result", script: `printf '{"stepHash":"'; head -c "$FLOOD" /dev/zero | tr '\0' A; printf '"}'`, code: exitAgent, says: "did not print a step result"},
 		{name: "writes much to stderr", script: `head -c "$FLOOD" /dev/zero >&2; exit 1`, code: exitAgent},
 		{name: "writes much to stdout", script: `yes x | head -c "$FLOOD"; exit 1`, code: exitAgent},
 		{name: "writes much, then works", script: `head -c "$FLOOD" /dev/zero >&2; yes | head -c "$FLOOD"; agent`},
-		{name: "closes its streams", script: "exec >&- 2>&-; exit 0", code: exitAgent, says: "no result"},
+		{name: "closes its streams", script: "exec >&- 2>&-; exit 0", code: exitAgent, says: "did not print a step result"},
 		{name: "closes its streams after its work", script: "agent; exec >&- 2>&-; exit 0"},
 	}
 }
@@ -56,7 +56,7 @@ func printed() []lie {
 // returned lists how agents can end.
 func returned() []lie {
 	return []lie{
-		{name: "says nothing", script: "exit 0", code: exitAgent, says: "no result"},
+		{name: "says nothing", script: "exit 0", code: exitAgent, says: "did not print a step result"},
 		{name: "fails", script: "echo why >&2; exit 3", code: exitAgent, says: "why"},
 		{name: "does its work and fails", script: "agent; exit 3", code: exitAgent, says: "exit status 3"},
 		{name: "does its work and is killed", script: "agent; kill -9 $$", code: exitAgent, says: "killed"},
@@ -73,7 +73,7 @@ func returned() []lie {
 func named() []lie {
 	return []lie{
 		{name: "names the head itself", script: `echo "$HEAD"`, code: exitAgent, says: "does not follow the head"},
-		{name: "names a step of another thread", script: `echo "$OTHER"`, code: exitAgent, says: "is rejected"},
+		{name: "names a step of another thread", script: `echo "$OTHER"`, code: exitAgent, says: "was rejected"},
 		{name: "names the first step of another thread as its first", script: `echo "$OTHER"`, code: exitAgent, says: "belongs to another thread", first: true},
 		{name: "names a step of a fork", script: `echo "$COUSIN"`, code: exitAgent, says: "does not follow the head"},
 		{name: "names a node that is not there", script: "echo 0000000000000", code: exitAgent, says: "0000000000000"},
@@ -87,7 +87,7 @@ func named() []lie {
 func left() []lie {
 	return []lie{
 		{name: "leaves a child", script: "sleep 1000 & agent"},
-		{name: "leaves a child and nothing else", script: "sleep 1000 & exit 0", code: exitAgent, says: "no result"},
+		{name: "leaves a child and nothing else", script: "sleep 1000 & exit 0", code: exitAgent, says: "did not print a step result"},
 		{name: "leaves a grandchild that ignores signals", script: "(trap '' INT TERM HUP; sleep 1000 & sleep 1000) & agent"},
 		{name: "leaves a child that is stopped", script: "sleep 1000 & kill -STOP $!; agent"},
 		{name: "leaves a zombie", script: `sleep 0 & exec "$AGENT" agent "$1" "$2" "$3" "$4"`},
@@ -107,8 +107,8 @@ func written() []lie {
 		{name: "puts directories in the place of all its files", script: `cd "$UWF_RUN_DIR"; for f in *; do rm "$f"; mkdir -p "$f/x"; done; exit 1`, code: exitAgent},
 		{name: "puts a link to the home in the place of its run directory", script: `rm -rf "$UWF_RUN_DIR"; ln -s "$UWF_HOME" "$UWF_RUN_DIR"; exit 1`, code: exitAgent},
 		{name: "puts a file in the place of its run directory", script: `rm -rf "$UWF_RUN_DIR"; echo x > "$UWF_RUN_DIR"; exit 1`, code: exitAgent},
-		{name: "makes its stdout longer than any disk", script: `truncate -s 200G "$UWF_RUN_DIR/stdout"`, code: exitAgent, says: "no result"},
-		{name: "announces what is not there, again and again", script: `yes '{"uwf":"turn","hash":"0123456789ABC"}' | head -c "$FLOOD"`, code: exitAgent, says: "is not a result"},
+		{name: "makes its stdout longer than any disk", script: `truncate -s 200G "$UWF_RUN_DIR/stdout"`, code: exitAgent, says: "did not print a step result"},
+		{name: "announces what is not there, again and again", script: `yes '{"uwf":"turn","hash":"0123456789ABC"}' | head -c "$FLOOD"`, code: exitAgent, says: "did not print a step result"},
 		{name: "removes the node of the head", script: `uwf cas fsck --evict "$HEAD" >&2; agent`, code: exitAgent, breaks: "$HEAD"},
 		{name: "works, then removes the node of the head", script: `agent; uwf cas fsck --evict "$HEAD" >&2`, code: exitCorrupt, breaks: "$HEAD"},
 		{name: "rewrites the log", script: `for f in "$CAS"/log/*.seg; do echo x > "$f"; done; agent`, code: exitAgent, breaks: "cas/log/*"},
