@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -319,4 +320,21 @@ func TestReadingNeverWrites(t *testing.T) {
 	require.ErrorIs(t, err, cas.ErrNotFound)
 	require.Contains(t, list(t, s), n.Hash)
 	require.NoError(t, s.Put(ctx, n), "there is nothing to write")
+}
+
+// An index that seems to have 200 GB is read only as far as the segment can have records.
+func TestHugeIndex(t *testing.T) { // alone: it measures all allocations
+	dir, n := t.TempDir(), castest.Node(t, cas.XXH3, "a text")
+	require.NoError(t, open(t, dir, fsstore.Options{}).Put(t.Context(), n))
+	indexes, err := filepath.Glob(filepath.Join(dir, "log", "*.idx"))
+	require.NoError(t, err)
+	require.Len(t, indexes, 1)
+	require.NoError(t, os.Truncate(indexes[0], 200<<30))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := open(t, dir, fsstore.Options{}).Get(t.Context(), n.Hash)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, n, got)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 }

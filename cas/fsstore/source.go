@@ -237,7 +237,8 @@ func (g *source) grow() error {
 	if first {
 		g.recent = &headers{}
 	}
-	index, err := readFrom(g.path+indexExt, int64(g.recent.count())*record.HeaderSize, maxSegment)
+	most := min(info.Size(), maxSegment) // a record is longer than its header
+	index, err := readFrom(g.path+indexExt, int64(g.recent.count())*record.HeaderSize, most)
 	if err != nil && !isGone(err) {
 		return err
 	}
