@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -486,6 +487,27 @@ func TestCollectionsOfTheUser(t *testing.T) {
 	}
 	require.False(t, snapshot.Has(t.Context(), w.env, w.spec.Git, "sha1:0123456789012345678901234567890123456789"))
 	require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, trees[0]))
+}
+
+// Objects that the user's git gc moves to another pack while they are linked are linked from there.
+func TestCollectionDuringASeed(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{"loose": "true", "packed": "git repack -adq; echo new > n; git add n; git commit -qm n"} {
+		w := repository(t)
+		w.sh(script)
+		require.NoError(t, w.open())
+		other := filepath.Join(w.dir, "uwf", "other")
+		require.NoError(t, snapshot.Repo{Format: "sha1"}.Seed(t.Context(), other, false))
+		var once sync.Once
+		err := w.repo.SeedWith(t.Context(), other, func(from, to string) error {
+			if name == "loose" || strings.Contains(from, "pack-") {
+				once.Do(func() { w.sh("git gc -q --prune=now") })
+			}
+			return os.Link(from, to)
+		})
+		require.NoError(t, err)
+		w.sh("git --git-dir " + other + " rev-list --quiet --objects " + w.sh("git rev-parse HEAD"))
+	}
 }
 
 func TestSpec(t *testing.T) {
