@@ -368,7 +368,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	if branch == "" {
 		return fault.New(protocol.CodeFailed, "no branch is checked out in %s", cwd.Shown(a.to.Root)).Because("no-branch")
 	}
-	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
+	if what := a.to.Unfinished(); what != "" || !snapshot.IsGone(a.to.Index+".lock") {
 		return fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", cwd.Shown(a.to.Root),
 			cmp.Or(what, "command (index.lock)")).Because("git-unfinished")
 	}
@@ -434,7 +434,7 @@ func (a *application) together(ctx context.Context, result string) (string, erro
 	if err != nil || ahead {
 		return result, err
 	}
-	tree, err := a.to.Merge(ctx, a.spec, a.to.Head, result)
+	tree, err := snapshot.Merge(ctx, a.Env, a.spec.Git, a.to.Head, result)
 	if err != nil {
 		return "", err
 	}

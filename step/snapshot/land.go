@@ -104,14 +104,8 @@ func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, er
 	return err == nil, err
 }
 
-// Merge returns the merged tree of two commits. It writes only objects in our git directory. Errors:
-// [*ConflictError], [ErrTooOld].
-func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.Tree, error) {
-	return inStore(r.env, s.Git).merge(ctx, ours, theirs)
-}
-
 // MergeTrees merges two trees with a common base. It writes only objects in our git directory. Errors are as
-// for [Repo.Merge].
+// for [Merge].
 func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs protocol.Tree) (protocol.Tree, error) {
 	switch {
 	case theirs == base || theirs == ours:
@@ -130,11 +124,13 @@ func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs
 	if err != nil {
 		return "", err
 	}
-	return g.merge(ctx, commits[0], commits[1])
+	return Merge(ctx, e, store, commits[0], commits[1])
 }
 
-func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, error) {
-	out, err := g.run(ctx, nil, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+// Merge returns the merged tree of two commits. It writes only objects in our git directory. Errors:
+// [*ConflictError], [ErrTooOld].
+func Merge(ctx context.Context, e env.Env, store, ours, theirs string) (protocol.Tree, error) {
+	out, err := inStore(e, store).run(ctx, nil, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:
 		return treeOf(list[0]), nil
@@ -344,9 +340,4 @@ func (g git) skip(ctx context.Context, root string, paths []string) error {
 	}
 	_, err := g.run(ctx, joined(paths), "update-index", "--skip-worktree", "-z", "--stdin")
 	return err
-}
-
-// Locked reports whether a git command is running in the work tree, or was killed there.
-func (r Repo) Locked() bool {
-	return !IsGone(r.Index + lockSuffix)
 }

@@ -45,8 +45,8 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
-	next := s.Index + ".next" // replaces the index once the objects to which it refers are durable
-	if err := errors.Join(scratch(next), os.RemoveAll(s.Index+lockSuffix)); err != nil {
+	index, next := s.Index, s.Index+".next" // replaces the index once the objects to which it refers are durable
+	if err := errors.Join(scratch(next), os.RemoveAll(index+lockSuffix)); err != nil {
 		return Taken{}, err
 	}
 	s.Tree = known.Tree
@@ -61,32 +61,35 @@ func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err
 	}
 	defer func() { _ = os.Remove(next) }()
 	g = g.in(s.Git, s.Root, next)
-	if err := linkIndex(s.Index, next); err != nil {
+	if err := linkIndex(index, next); err != nil {
 		return Taken{}, err
 	}
+	s.Index = next
 	found, err := list(ctx, g, s, v)
 	if err != nil {
 		return Taken{}, err
 	}
 	defer func() { taken.Left, taken.Note = found.left, found.note() }()
-	if len(found.gone)+len(found.put) > 0 || s.Tree == "" {
-		if n.Tree, err = g.add(ctx, s, next, found); err == nil {
-			err = os.Rename(next, s.Index)
+	mark := func(tree protocol.Tree) {
+		if n.Tree = tree; len(found.left)+found.more == 0 && !found.conflicted {
+			n.mark(ctx, g, s, v)
 		}
-		if err != nil {
-			return taken, err
-		}
+	}
+	if len(found.gone)+len(found.put) == 0 && s.Tree != "" {
+		mark(s.Tree)
+	} else if err = g.add(ctx, s, found, mark); err == nil {
+		err = os.Rename(next, index)
+	}
+	if err != nil {
+		return taken, err
 	}
 	if taken.Tree = n.Tree; taken.Tree != s.Tree {
 		if err := addToList(ctx, s.Git, path.Base(s.Ref), taken.Tree); err != nil {
 			return taken, err
 		}
 	}
-	n.Index, n.Git = identity(s.Index), identity(filepath.Join(s.Git, "HEAD"))
-	if len(found.left)+found.more == 0 && !found.conflicted {
-		n.mark(ctx, g, s, v)
-	}
-	return taken, n.remember(s.Index)
+	n.Index, n.Git = identity(index), identity(filepath.Join(s.Git, "HEAD"))
+	return taken, n.remember(index)
 }
 
 func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.doubtful)+len(v.read) == 0 }
@@ -115,11 +118,11 @@ func newObjects(store, thread string) (dir string, release func(), err error) {
 	return dir, release, err
 }
 
-// add adds the changes to the index and returns the resulting tree, whose new objects are durable.
-func (g git) add(ctx context.Context, s Spec, index string, found *changes) (protocol.Tree, error) {
+// add adds the changes to the index, and flushes the new objects. Meanwhile, it calls added with the resulting tree.
+func (g git) add(ctx context.Context, s Spec, found *changes, added func(protocol.Tree)) error {
 	apart, release, err := newObjects(s.Git, path.Base(s.Ref))
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer release()
 	g = g.with([][2]string{{"core.fsync", "none"}})
@@ -137,19 +140,23 @@ func (g git) add(ctx context.Context, s Spec, index string, found *changes) (pro
 	} {
 		if len(change.input) > 0 {
 			if _, err := g.run(ctx, joined(change.input), append([]string{"update-index"}, change.args...)...); err != nil {
-				return "", err
+				return err
 			}
 		}
 	}
-	tree, ok := writeTree(s, index, apart, found.gone, found.put)
+	tree, ok := writeTree(s, apart, found.gone, found.put)
 	if !ok {
 		sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
 		if err != nil {
-			return "", err
+			return err
 		}
 		tree = treeOf(sum)
 	}
-	return tree, moveObjects(apart, objects)
+	var end sync.WaitGroup
+	end.Go(func() { added(tree) })
+	err = moveObjects(apart, objects)
+	end.Wait()
+	return err
 }
 
 // atOnce is the number of files above which flushing the whole file system is faster than flushing each file.
