@@ -239,20 +239,27 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 
 // warnOnce prints a warning the first time; each step of an agent repeats its own.
 func (a *App) warnOnce(text string) {
-	a.MessageOnce(text, "uwf: warning: "+text)
+	if a.first(text) {
+		a.Warnf("%s", text)
+	}
 }
 
 // MessageOnce prints a message once per subject.
 func (a *App) MessageOnce(about, text string) {
-	if _, printed := a.warned.LoadOrStore(about, true); !printed {
+	if a.first(about) {
 		a.Messagef("%s", text)
 	}
+}
+
+func (a *App) first(about string) bool {
+	_, printed := a.warned.LoadOrStore(about, true)
+	return !printed
 }
 
 // warnExposed warns about keys readable by others.
 func (a *App) warnExposed(dirs home.Dirs) {
 	for _, warning := range a.filesOf(dirs).Exposed() {
-		a.Messagef("uwf: warning: %s", warning)
+		a.Warnf("%s", warning)
 	}
 }
 
@@ -266,7 +273,7 @@ func (a *App) Workflows() *catalog.Catalog {
 			Env: a.Env, Store: a.Store, Secrets: a.Secrets, Fetch: a.fetched,
 			Registry: func() (heads.Registry, error) { return a.Index() },
 			Note:     func(text string) { a.Messagef("note: %s", text) },
-			Warn:     func(text string) { a.Messagef("uwf: warning: %s", text) },
+			Warn:     func(text string) { a.Warnf("%s", text) },
 
 			Templates: templates.Names(),
 		}
@@ -365,9 +372,15 @@ func (a *App) Group(c ucli.Command) *ucli.Command { return cmdline.Group(a.Env.S
 
 // Messagef prints a message on stderr, on a terminal above the progress lines.
 func (a *App) Messagef(format string, args ...any) {
-	if a.Flags.Quiet {
-		return
+	if !a.Flags.Quiet {
+		a.message(format, args...)
 	}
+}
+
+// Warnf prints a warning, as Messagef but even with -q.
+func (a *App) Warnf(format string, args ...any) { a.message("uwf: warning: "+format, args...) }
+
+func (a *App) message(format string, args ...any) {
 	text := plaintext.Indent(fmt.Sprintf(format, args...))
 	if v := a.shown.Load(); v != nil && v.live && (v.w == a.Env.Stderr || a.sameScreen()) {
 		v.note(text)

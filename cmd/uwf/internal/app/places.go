@@ -317,7 +317,7 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	f, err := git.Fetch(ctx, at)
 	if err != nil {
 		if kept := git.Taken(pin.Content); pinned && kept != nil {
-			a.Messagef("uwf: warning: %v; using the pinned content", err)
+			a.Warnf("%v; using the pinned content", err)
 			return kept, name, true, nil
 		}
 		return nil, "", true, err
@@ -405,7 +405,7 @@ func (a *App) Link(ctx context.Context, name string, show func(engine.Event)) (l
 	}
 	return remotes.Open(ctx, e, a.Env, name, remotes.OpenOptions{
 		Program: "uwf " + cmdline.Version(), Stalled: func(far string) { a.Messagef("waiting for %s…", far) },
-		Warn: func(text string) { a.Messagef("uwf: warning: %s", plaintext.Line(text)) },
+		Warn: func(text string) { a.Warnf("%s", plaintext.Line(text)) },
 		Suggest: func(why protocol.Reason) {
 			for _, hint := range hints.Of("", why) {
 				a.Hint("%s", hint)

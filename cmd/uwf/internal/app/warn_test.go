@@ -22,4 +22,10 @@ func TestWarningIsPrintedOnce(t *testing.T) {
 	a.Env.Stderr = &talk
 	a.warnOnce("another one")
 	require.Equal(t, "uwf: warning: another one\n", talk.String())
+
+	a.Flags.Quiet = true // suppresses progress and hints only
+	a.warnOnce("a third one")
+	a.Messagef("step 1")
+	a.MessageOnce("lock", "waiting")
+	require.Equal(t, "uwf: warning: another one\nuwf: warning: a third one\n", talk.String())
 }

@@ -446,7 +446,7 @@ func (a Commands) warnOfKeys(found map[cas.Hash]string, thread string) {
 	if more := len(hashes) - most; more > 0 {
 		list += fmt.Sprintf("\n  and %d more", more)
 	}
-	a.Messagef("uwf: warning: the export seems to contain a key, in %s:%s", render.Count(len(hashes), "node"), list)
+	a.Warnf("the export seems to contain a key, in %s:%s", render.Count(len(hashes), "node"), list)
 	a.Hint("to remove the content of a node: uwf thread redact %s --node %s --shared", thread, hashes[0])
 	a.Hint("to remove a thread's newest output, undo its step first: uwf thread undo %s", thread)
 }

@@ -232,7 +232,7 @@ func (a Commands) printPushed(link *remotes.Link, pushed []remotes.Pushed) {
 	}
 	for _, p := range pushed {
 		if len(p.Whole) > 0 {
-			a.Messagef("uwf: warning: %s of thread %s were redacted here, but not on %s; redact them there as well", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
+			a.Warnf("%s of thread %s were redacted here, but not on %s; redact them there as well", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (a Commands) usesArtifacts(ctx context.Context, head protocol.Hash) bool {
 func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 	for _, t := range pulled.Threads {
 		if t.Result == bundle.Replaced {
-			a.Messagef("uwf: warning: replaced the steps of thread %s here with those of %s; to continue the old ones: "+
+			a.Warnf("replaced the steps of thread %s here with those of %s; to continue the old ones: "+
 				"uwf thread fork %s", t.Thread, plaintext.Line(link.Name), t.Was)
 		}
 	}

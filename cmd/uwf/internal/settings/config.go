@@ -86,10 +86,10 @@ func (a Commands) rawConfig(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	if _, err := config.Of(dirs).Load(ctx, a.Env); err != nil {
-		a.Messagef("uwf: warning: invalid config: %v", err)
+		a.Warnf("invalid config: %v", err)
 	}
 	for _, p := range config.Warnings(src, dirs.Config(), a.Env) {
-		a.Messagef("uwf: warning: %s", plaintext.Line(p.Message))
+		a.Warnf("%s", plaintext.Line(p.Message))
 	}
 	return raw, nil
 }

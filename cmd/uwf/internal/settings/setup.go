@@ -183,11 +183,11 @@ func (a Commands) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 func (a Commands) notInstalled(alias string, installed []string) {
 	program := protocol.AgentName(alias)
 	if near := suggest.Nearest(program, installed, 1); len(near) > 0 {
-		a.Messagef("uwf: warning: %s is not on PATH", program)
+		a.Warnf("%s is not on PATH", program)
 		a.Hint("did you mean uwf setup --agent %s?", strings.TrimPrefix(near[0], protocol.AgentPrefix))
 		return
 	}
-	a.Messagef("uwf: warning: %s is not on PATH; to install one of uwf's agents: go install %s/cmd/%[1]s@latest", program, protocol.ModulePath)
+	a.Warnf("%s is not on PATH; to install one of uwf's agents: go install %s/cmd/%[1]s@latest", program, protocol.ModulePath)
 }
 
 // setupThere shows the existing configuration.
@@ -328,7 +328,7 @@ func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe 
 	id, err := a.runProbe(ctx, p)
 	if id != "" {
 		if err := a.forget(context.WithoutCancel(ctx), id); err != nil {
-			a.Messagef("uwf: warning: could not remove thread %s of this question: %v", id, err)
+			a.Warnf("could not remove thread %s of this question: %v", id, err)
 		}
 	}
 	if err == nil {
@@ -542,7 +542,7 @@ func (a Commands) installSkill() (written []string, err error) {
 	for _, file := range a.skillFiles() {
 		switch text, err := os.ReadFile(file); {
 		case err == nil && !strings.HasPrefix(string(text), skillStart):
-			a.Messagef("uwf: warning: %s is not a skill of uwf and stays", file)
+			a.Warnf("%s is not a skill of uwf and stays", file)
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return written, err

@@ -145,7 +145,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 		Role: as.Role, Agent: agentName(c.String("agent"), as.agent, as.command), SessionID: c.String("session"),
 		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, RunDir: as.runDir, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
-		Snapshot: a.Env.Get(protocol.EnvSnapshot), Environ: a.Env.Environ, Warn: func(text string) { a.Messagef("uwf: warning: %s", plaintext.Line(text)) },
+		Snapshot: a.Env.Get(protocol.EnvSnapshot), Environ: a.Env.Environ, Warn: func(text string) { a.Warnf("%s", plaintext.Line(text)) },
 	}
 	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // unknown, or the clock was set back
 		sub.StartedAtMs = now

@@ -176,7 +176,7 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context, e *engine.En
 		return err
 	}
 	if len(out.Left) > 0 {
-		a.Messagef("uwf: warning: the result lacks %s; only the worktree of thread %s has them", worktree.Abbreviate(out.Left), id)
+		a.Warnf("the result lacks %s; only the worktree of thread %s has them", worktree.Abbreviate(out.Left), id)
 	}
 	if out.Root != "" {
 		git := "git -C " + plaintext.Word(out.Root)
