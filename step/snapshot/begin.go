@@ -30,9 +30,9 @@ func (r Repo) SeedIndex(s Spec) error {
 	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.
 	split, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*"))
-	if _, sparse := r.key("core.sparsecheckout"); sparse && len(split) > 0 {
+	if is := sparse(r.Keys); is && len(split) > 0 {
 		return errors.Join(&RefusedError{Dir: r.Index, Reason: "is a split index"}, os.Remove(s.Index))
-	} else if sparse {
+	} else if is {
 		return nil
 	}
 	size := len(sumOf(gitobject.ID(gitobject.File, nil, r.Format))) / 2
@@ -43,8 +43,14 @@ func (r Repo) SeedIndex(s Spec) error {
 	return nil
 }
 
-func (r Repo) key(name string) (string, bool) {
-	for _, k := range slices.Backward(r.Keys) {
+// sparse reports whether settings are those of a sparse checkout.
+func sparse(keys [][2]string) bool {
+	_, is := setting(keys, "core.sparsecheckout")
+	return is
+}
+
+func setting(keys [][2]string, name string) (string, bool) {
+	for _, k := range slices.Backward(keys) {
 		if k[0] == name {
 			return k[1], k[1] != "false"
 		}
@@ -103,8 +109,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err
 	taken, err = take(ctx, g, s, known)
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
-	_, sparse := r.key("core.sparsecheckout")
-	for try := 1; err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil && (try == 1 || try == 2 && !sparse); try++ {
+	for try := 1; err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil && (try == 1 || try == 2 && !sparse(r.Keys)); try++ {
 		if err = errors.Join(os.RemoveAll(s.Index), r.Seed(ctx, s.Git, true)); err == nil && try == 1 {
 			err = r.SeedIndex(s)
 		}

@@ -66,7 +66,7 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
 		*to = filepath.FromSlash(lines[i])
 	}
-	if _, set := r.key(lfsStorage); !set { // otherwise git-lfs would store large files only beside our objects
+	if _, set := setting(r.Keys, lfsStorage); !set { // otherwise git-lfs would store large files only beside our objects
 		r.Keys = append(r.Keys, [2]string{lfsStorage, filepath.Join(r.Common, "lfs")})
 	}
 	return r, r.check(dir)

@@ -48,6 +48,7 @@ type Layout struct {
 	Taken Taken // the current files
 	to    protocol.Tree
 	git   git
+	spec  Spec
 }
 
 // Prepare takes a snapshot of the files and checks whether a tree can replace them. If have isn't "" and the
@@ -59,7 +60,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 	if l.Taken, err = Take(ctx, e, s); err != nil {
 		return l, err
 	}
-	l.git, l.to = of(e.Environ, s), to
+	l.git, l.to, l.spec = of(e.Environ, s), to, s
 	if l.Taken.Tree == to {
 		return l, nil
 	}
@@ -91,8 +92,34 @@ func (l Layout) Write(ctx context.Context) error {
 	if !l.Changes() {
 		return nil
 	}
-	_, err := l.git.run(ctx, nil, "read-tree", "-m", "-u", sumOf(l.Taken.Tree), sumOf(l.to))
+	if sparse(l.spec.Keys) {
+		if err := l.leaveAbsent(ctx); err != nil {
+			return err
+		}
+	}
+	// With a sparse checkout, git would remove all files outside it, also those that an agent has written.
+	_, err := l.git.run(ctx, nil, "read-tree", "-m", "-u", "--no-sparse-checkout", sumOf(l.Taken.Tree), sumOf(l.to))
 	return err
+}
+
+// leaveAbsent changes the files that a sparse checkout omits in the index only, so that git doesn't write them.
+func (l Layout) leaveAbsent(ctx context.Context) error {
+	plan, err := l.git.differing(ctx, l.Taken.Tree, l.to)
+	if err != nil {
+		return err
+	}
+	var put bytes.Buffer
+	var paths []string
+	for _, d := range plan {
+		if d.status == 'M' && IsGone(filepath.Join(l.spec.Root, filepath.FromSlash(d.path))) {
+			fmt.Fprintf(&put, "%s %s\t%s\x00", d.mode, d.hash, d.path)
+			paths = append(paths, d.path)
+		}
+	}
+	if _, err := l.git.run(ctx, put.Bytes(), "update-index", "-z", "--index-info"); err != nil {
+		return err
+	}
+	return l.git.skip(ctx, l.spec.Root, paths)
 }
 
 // Rescued describes files that [Replace] replaced. It is zero if they were all kept elsewhere.

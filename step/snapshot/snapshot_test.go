@@ -469,6 +469,32 @@ func TestSparse(t *testing.T) {
 	w.take()
 	w.restore(diskUsage.Tree)
 	require.NoFileExists(t, filepath.Join(w.root, "e/f"))
+
+	// A file that was written outside is an ordinary one, until it is removed.
+	w.write("e/f", "outside\n")
+	outside := w.take().Tree
+	for _, change := range []string{"echo other > d/b", "echo other > d/b; echo other > e/f; echo new > e/g", "rm -r e"} {
+		w.sh(change)
+		w.take()
+		w.restore(outside)
+		require.Equal(t, "outside\n", w.sh("cat e/f"), change)
+		require.NoFileExists(t, filepath.Join(w.root, "e/g"))
+	}
+}
+
+// A file that a sparse checkout omits stays so when its content changes.
+func TestSparseMerge(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh("mkdir e; echo e > e/f; git add .; git commit -q -m e; git sparse-checkout set d")
+	before := w.take().Tree
+	w.sh("git update-index --cacheinfo 100644,$(echo new | git hash-object -w --stdin),e/f; git update-index --skip-worktree e/f; git commit -q -m new")
+	require.NoError(t, os.Remove(w.spec.Index))
+	after := w.take().Tree
+	require.NotEqual(t, before, after)
+	w.restore(before)
+	w.restore(after)
+	require.NoFileExists(t, filepath.Join(w.root, "e/f"))
 }
 
 // Objects that the user's git gc removes stay in our git directory, even while gc runs.

@@ -246,12 +246,21 @@ func (r Repo) PlanWorktree(tree protocol.Tree, commit, branch, record string) er
 }
 
 // SkipAbsent makes the user's git ignore the files that a sparse checkout omits from a new worktree: all
-// missing files, unless they are missing from its tree as well.
+// missing files, unless they are missing from its tree as well. Files that differ from the commit are written, since
+// they existed.
 func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protocol.Tree) error {
-	if _, sparse := r.key("core.sparsecheckout"); !sparse {
+	if !sparse(r.Keys) {
 		return nil
 	}
 	lacks, err := inStore(r.env, s.Git).paths(ctx, "D", commit, sumOf(tree))
+	if err != nil {
+		return err
+	}
+	ours := of(r.env.Environ, s)
+	changed, err := ours.paths(ctx, "AMT", commit, sumOf(tree))
+	if err == nil {
+		_, err = ours.run(ctx, joined(changed), "checkout-index", "-f", "-q", "-u", "--ignore-skip-worktree-bits", "-z", "--stdin")
+	}
 	if err != nil {
 		return err
 	}
