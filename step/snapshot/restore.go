@@ -116,10 +116,10 @@ func (l Layout) leaveAbsent(ctx context.Context) error {
 			paths = append(paths, d.path)
 		}
 	}
-	if _, err := l.git.run(ctx, put.Bytes(), "update-index", "-z", "--index-info"); err != nil {
-		return err
+	if len(paths) > 0 {
+		_, err = l.git.run(ctx, put.Bytes(), "update-index", "-z", "--index-info")
 	}
-	return l.git.skip(ctx, l.spec.Root, paths)
+	return errors.Join(err, l.git.skip(ctx, l.spec.Root, paths))
 }
 
 // Rescued describes files that [Replace] replaced. It is zero if they were all kept elsewhere.

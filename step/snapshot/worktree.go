@@ -258,7 +258,7 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 	}
 	ours := of(r.env.Environ, s)
 	changed, err := ours.paths(ctx, "AMT", commit, sumOf(tree))
-	if err == nil {
+	if err == nil && len(changed) > 0 {
 		_, err = ours.run(ctx, joined(changed), "checkout-index", "-f", "-q", "-u", "--ignore-skip-worktree-bits", "-z", "--stdin")
 	}
 	if err != nil {
