@@ -30,9 +30,9 @@ func (r Repo) SeedIndex(s Spec) error {
 	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.
 	split, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*"))
-	if is := sparse(r.Keys); is && len(split) > 0 {
+	if _, sparse := setting(r.Keys, "core.sparsecheckout"); sparse && len(split) > 0 {
 		return errors.Join(&RefusedError{Dir: r.Index, Reason: "is a split index"}, os.Remove(s.Index))
-	} else if is {
+	} else if sparse {
 		return nil
 	}
 	size := len(sumOf(gitobject.ID(gitobject.File, nil, r.Format))) / 2
@@ -41,12 +41,6 @@ func (r Repo) SeedIndex(s Spec) error {
 		return os.Remove(s.Index) // git reads all files
 	}
 	return nil
-}
-
-// sparse reports whether settings are those of a sparse checkout.
-func sparse(keys [][2]string) bool {
-	_, is := setting(keys, "core.sparsecheckout")
-	return is
 }
 
 func setting(keys [][2]string, name string) (string, bool) {
@@ -109,7 +103,8 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err
 	taken, err = take(ctx, g, s, known)
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
-	for try := 1; err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil && (try == 1 || try == 2 && !sparse(r.Keys)); try++ {
+	_, sparse := setting(r.Keys, "core.sparsecheckout")
+	for try := 1; err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil && (try == 1 || try == 2 && !sparse); try++ {
 		if err = errors.Join(os.RemoveAll(s.Index), r.Seed(ctx, s.Git, true)); err == nil && try == 1 {
 			err = r.SeedIndex(s)
 		}

@@ -308,7 +308,7 @@ func (r Repo) update(ctx context.Context, s Spec, from, to string) error {
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
 	}
-	if sparse(r.Keys) { // new files outside it don't exist
+	if _, sparse := setting(r.Keys, "core.sparsecheckout"); sparse { // new files outside it don't exist
 		added, err := g.paths(ctx, "A", from, to)
 		if err == nil {
 			err = g.skip(ctx, r.Root, added)

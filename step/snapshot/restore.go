@@ -18,8 +18,7 @@ import (
 
 // UnsavedError means that the files differ from the caller's expectation.
 type UnsavedError struct {
-	Want, Have protocol.Tree
-	Paths      []string // some of the paths that differ
+	Paths []string // some of the paths that differ
 }
 
 func (e *UnsavedError) Error() string {
@@ -47,6 +46,7 @@ func Abbreviate(paths []string) string {
 type Layout struct {
 	Taken Taken // the current files
 	to    protocol.Tree
+	plan  []difference // from the current files
 	git   git
 	spec  Spec
 }
@@ -67,16 +67,19 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 	if have != "" && l.Taken.Tree != have {
 		differing, err := l.git.differing(ctx, have, l.Taken.Tree)
 		if err != nil { // the files differ, but it is unknown where
-			return l, errors.Join(err, &UnsavedError{Want: have, Have: l.Taken.Tree})
+			return l, errors.Join(err, &UnsavedError{})
 		}
 		if changed := slices.DeleteFunc(names(differing), s.isRedacted); len(changed) > 0 {
-			return l, &UnsavedError{Want: have, Have: l.Taken.Tree, Paths: changed}
+			return l, &UnsavedError{Paths: changed}
 		}
 		if l.to, err = l.git.graft(ctx, s, to, differing); err != nil {
 			return l, err
 		}
 	}
-	if err := l.git.free(ctx, s.Root, l.Taken.Tree, l.to); err != nil {
+	if l.plan, err = l.git.differing(ctx, l.Taken.Tree, l.to); err == nil {
+		err = free(s.Root, l.plan)
+	}
+	if err != nil {
 		return l, err
 	}
 	return l, l.git.sound(ctx, e, l.Taken.Tree, l.to)
@@ -92,7 +95,7 @@ func (l Layout) Write(ctx context.Context) error {
 	if !l.Changes() {
 		return nil
 	}
-	if sparse(l.spec.Keys) {
+	if _, sparse := setting(l.spec.Keys, "core.sparsecheckout"); sparse {
 		if err := l.leaveAbsent(ctx); err != nil {
 			return err
 		}
@@ -104,22 +107,13 @@ func (l Layout) Write(ctx context.Context) error {
 
 // leaveAbsent changes the files that a sparse checkout omits in the index only, so that git doesn't write them.
 func (l Layout) leaveAbsent(ctx context.Context) error {
-	plan, err := l.git.differing(ctx, l.Taken.Tree, l.to)
-	if err != nil {
-		return err
+	absent := slices.DeleteFunc(slices.Clone(l.plan), func(d difference) bool {
+		return d.status != 'M' || !IsGone(filepath.Join(l.spec.Root, filepath.FromSlash(d.path)))
+	})
+	if len(absent) == 0 {
+		return nil
 	}
-	var put bytes.Buffer
-	var paths []string
-	for _, d := range plan {
-		if d.status == 'M' && IsGone(filepath.Join(l.spec.Root, filepath.FromSlash(d.path))) {
-			fmt.Fprintf(&put, "%s %s\t%s\x00", d.mode, d.hash, d.path)
-			paths = append(paths, d.path)
-		}
-	}
-	if len(paths) > 0 {
-		_, err = l.git.run(ctx, put.Bytes(), "update-index", "-z", "--index-info")
-	}
-	return errors.Join(err, l.git.skip(ctx, l.spec.Root, paths))
+	return errors.Join(l.git.enter(ctx, absent), l.git.skip(ctx, l.spec.Root, names(absent)))
 }
 
 // Rescued describes files that [Replace] replaced. It is zero if they were all kept elsewhere.
@@ -169,16 +163,13 @@ func Finish(ctx context.Context, e env.Env, s Spec, from, to protocol.Tree) (pro
 
 // changed returns the paths that match neither the new tree nor known.
 func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []string) {
-	laid, err := l.git.differing(ctx, l.Taken.Tree, l.to)
-	if known == "" || err != nil {
-		return names(laid)
-	}
+	laid := names(l.plan)
 	other, err := l.git.differing(ctx, known, l.Taken.Tree)
-	if err != nil {
-		return names(laid)
+	if known == "" || err != nil {
+		return laid
 	}
 	both := names(other)
-	return slices.DeleteFunc(names(laid), func(path string) bool { return !slices.Contains(both, path) })
+	return slices.DeleteFunc(laid, func(path string) bool { return !slices.Contains(both, path) })
 }
 
 // rescueRef returns the ref that keeps rescued files.
@@ -197,6 +188,15 @@ func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []diffe
 	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
 		return "", err
 	}
+	if err := apart.enter(ctx, plan); err != nil {
+		return "", err
+	}
+	sum, err := apart.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
+	return treeOf(sum), err
+}
+
+// enter changes the index according to a plan.
+func (g git) enter(ctx context.Context, plan []difference) error {
 	var gone, put bytes.Buffer
 	for _, d := range plan {
 		if d.status == 'D' {
@@ -205,22 +205,13 @@ func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []diffe
 		}
 		fmt.Fprintf(&put, "%s %s\t%s\x00", d.mode, d.hash, d.path)
 	}
-	for _, lines := range []*bytes.Buffer{&gone, &put} {
-		if _, err := apart.run(ctx, lines.Bytes(), "update-index", "--replace", "-z", "--index-info"); err != nil {
-			return "", err
-		}
-	}
-	sum, err := apart.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
-	return treeOf(sum), err
+	_, err := g.run(ctx, append(gone.Bytes(), put.Bytes()...), "update-index", "--replace", "-z", "--index-info")
+	return err
 }
 
 // free returns an error if files that aren't in any snapshot would be overwritten; git itself overwrites
 // files that it ignores.
-func (g git) free(ctx context.Context, root string, from, to protocol.Tree) error {
-	plan, err := g.differing(ctx, from, to)
-	if err != nil {
-		return err
-	}
+func free(root string, plan []difference) error {
 	goes := map[string]bool{}
 	for _, d := range plan {
 		if d.status != 'A' {

@@ -249,7 +249,7 @@ func (r Repo) PlanWorktree(tree protocol.Tree, commit, branch, record string) er
 // missing files, unless they are missing from its tree as well. Files that differ from the commit are written, since
 // they existed.
 func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protocol.Tree) error {
-	if !sparse(r.Keys) {
+	if _, sparse := setting(r.Keys, "core.sparsecheckout"); !sparse {
 		return nil
 	}
 	lacks, err := inStore(r.env, s.Git).paths(ctx, "D", commit, sumOf(tree))

@@ -89,7 +89,7 @@ func (c cache) get(action []byte) response {
 		return r
 	}
 	r, ok := find(c.users, action)
-	if !ok || r.Size > maxTaken {
+	if !ok {
 		return response{Miss: true}
 	}
 	content, err := safeopen.ReadFile(r.DiskPath, r.Size, safeopen.NoFollow)
@@ -113,10 +113,7 @@ func (c cache) put(q request, body []byte) response {
 // entry is the format of a file that maps an action to its output: ids, size, and time in nanoseconds.
 const entry = "v1 %x %x %20d %20d\n"
 
-const (
-	maxEntry = 1 << 10   // an entry has 175 bytes
-	maxTaken = 256 << 20 // content of the user's cache, which is copied in memory
-)
+const maxEntry = 1 << 10 // an entry has 175 bytes
 
 // name returns the path of an entry ("a") or of an output ("d").
 func name(dir string, id []byte, kind string) string {

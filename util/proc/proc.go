@@ -333,16 +333,18 @@ func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() b
 	if err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
-	err = stop(ctx, grace, alive, func(hard bool) error {
-		if !hard {
-			return g.signal(nil)
-		}
-		return errors.Join(g.kill(), g.killSession())
-	})
-	if err != nil {
+	if err = stop(ctx, grace, alive, g.end); err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
 	return nil
+}
+
+// end asks the group to stop, or kills its session.
+func (g group) end(hard bool) error {
+	if hard {
+		return errors.Join(g.kill(), g.killSession())
+	}
+	return g.signal(nil)
 }
 
 // StopHolders is like StopGroup for the holders of a lock on the file at path: a child whose parent was
@@ -357,8 +359,7 @@ func StopHolders(ctx context.Context, path string, pid int, grace time.Duration,
 	if len(holders) == 0 && pid != 0 {
 		return StopGroup(ctx, pid, grace, alive)
 	}
-	err = stop(ctx, grace, alive, func(hard bool) error { return signalHolders(path, hard) })
-	if err != nil {
+	if err = stop(ctx, grace, alive, func(hard bool) error { return signalHolders(path, hard) }); err != nil {
 		return fmt.Errorf("stop who holds %s: %w", path, err)
 	}
 	return nil

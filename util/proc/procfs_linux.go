@@ -171,32 +171,23 @@ func signalHolders(path string, hard bool) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
 	for _, pid := range holders {
-		errs = append(errs, signalHolder(pid, hard))
+		err = errors.Join(err, signalHolder(pid, hard))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
+// signalHolder signals a process, and its group if it leads one.
 func signalHolder(pid int, hard bool) error {
 	g, err := groupOf(pid)
-	leads, _ := syscall.Getpgid(pid) // 0 if it has exited
-	switch {
-	case err != nil || leads != pid:
-		return signalOne(pid, hard)
-	case hard:
-		return errors.Join(g.kill(), g.killSession())
-	default:
-		return g.signal(nil)
+	if leads, _ := syscall.Getpgid(pid); err == nil && leads == pid {
+		return g.end(hard)
 	}
-}
-
-func signalOne(pid int, hard bool) error {
 	sig := syscall.SIGTERM
 	if hard {
 		sig = syscall.SIGKILL
 	}
-	err := errors.Join(syscall.Kill(pid, sig), syscall.Kill(pid, syscall.SIGCONT))
+	err = errors.Join(syscall.Kill(pid, sig), syscall.Kill(pid, syscall.SIGCONT))
 	if errors.Is(err, syscall.ESRCH) {
 		return nil
 	}

@@ -228,7 +228,11 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 		if err != nil {
 			return
 		}
-		a.exposed.Do(func() { a.warnExposed(dirs) })
+		a.exposed.Do(func() {
+			for _, warning := range a.filesOf(dirs).Exposed() {
+				a.Warnf("%s", warning)
+			}
+		})
 		if _, reported := a.projects.LoadOrStore(project, true); !reported && project != "" {
 			a.Messagef("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
 		}
@@ -239,28 +243,15 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 
 // warnOnce prints a warning the first time; each step of an agent repeats its own.
 func (a *App) warnOnce(text string) {
-	if a.first(text) {
+	if a.First(text) {
 		a.Warnf("%s", text)
 	}
 }
 
-// MessageOnce prints a message once per subject.
-func (a *App) MessageOnce(about, text string) {
-	if a.first(about) {
-		a.Messagef("%s", text)
-	}
-}
-
-func (a *App) first(about string) bool {
+// First reports whether a message about a subject was not printed yet.
+func (a *App) First(about string) bool {
 	_, printed := a.warned.LoadOrStore(about, true)
 	return !printed
-}
-
-// warnExposed warns about keys readable by others.
-func (a *App) warnExposed(dirs home.Dirs) {
-	for _, warning := range a.filesOf(dirs).Exposed() {
-		a.Warnf("%s", warning)
-	}
 }
 
 // OnTerminal reports whether results go to a terminal, possibly through a pager.

@@ -26,6 +26,5 @@ func TestWarningIsPrintedOnce(t *testing.T) {
 	a.Flags.Quiet = true // suppresses progress and hints only
 	a.warnOnce("a third one")
 	a.Messagef("step 1")
-	a.MessageOnce("lock", "waiting")
 	require.Equal(t, "uwf: warning: another one\nuwf: warning: a third one\n", talk.String())
 }

@@ -104,6 +104,9 @@ func afterSignal(ctx context.Context, err error) *protocol.Error {
 
 // waiting prints what a command waits for, once per lock.
 func (a commands) waiting(lock string) {
+	if !a.First(lock) {
+		return
+	}
 	holders := proc.Holders(lock)
 	if who, err := durable.ReadHolder(lock); err == nil && len(holders) == 0 {
 		holders = []int{who.Pid}
@@ -112,7 +115,7 @@ func (a commands) waiting(lock string) {
 	if len(holders) > 0 {
 		by = "pid " + strings.Trim(strings.ReplaceAll(fmt.Sprint(holders), " ", ", "), "[]")
 	}
-	a.MessageOnce(lock, fmt.Sprintf("uwf: waiting for %s, which is locked by %s", lock, by))
+	a.Messagef("uwf: waiting for %s, which is locked by %s", lock, by)
 }
 
 func (a commands) run(ctx context.Context) error {
