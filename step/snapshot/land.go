@@ -310,17 +310,14 @@ func (r Repo) update(ctx context.Context, s Spec, from, to string) error {
 	}
 	if _, sparse := setting(r.Keys, "core.sparsecheckout"); sparse { // new files outside it don't exist
 		added, err := g.paths(ctx, "A", from, to)
-		if err == nil {
-			err = g.skip(ctx, r.Root, added)
-		}
-		if err != nil {
+		if err = errors.Join(err, g.skip(ctx, r.Root, added)); err != nil {
 			return err
 		}
 	}
-	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !ended(err, exitNo) {
-		return err
+	if _, err = g.run(ctx, nil, "update-index", "-q", "--refresh"); ended(err, exitNo) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // paths returns the paths added (A) or removed (D) between two commits or trees.
@@ -332,8 +329,7 @@ func (g git) paths(ctx context.Context, what, from, to string) ([]string, error)
 // skip sets skip-worktree for the given files that don't exist.
 func (g git) skip(ctx context.Context, root string, paths []string) error {
 	paths = slices.DeleteFunc(paths, func(path string) bool {
-		return !IsGone(filepath.Join(root,
-			filepath.FromSlash(path)))
+		return !IsGone(filepath.Join(root, filepath.FromSlash(path)))
 	})
 	if len(paths) == 0 {
 		return nil

@@ -252,13 +252,10 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 	if _, sparse := setting(r.Keys, "core.sparsecheckout"); !sparse {
 		return nil
 	}
-	lacks, err := inStore(r.env, s.Git).paths(ctx, "D", commit, sumOf(tree))
-	if err != nil {
-		return err
-	}
 	ours := of(r.env.Environ, s)
+	lacks, unread := ours.paths(ctx, "D", commit, sumOf(tree))
 	changed, err := ours.paths(ctx, "AMT", commit, sumOf(tree))
-	if err == nil && len(changed) > 0 {
+	if err = errors.Join(unread, err); err == nil && len(changed) > 0 {
 		_, err = ours.run(ctx, joined(changed), "checkout-index", "-f", "-q", "-u", "--ignore-skip-worktree-bits", "-z", "--stdin")
 	}
 	if err != nil {
@@ -270,8 +267,7 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 		return err
 	}
 	return g.skip(ctx, r.Root, slices.DeleteFunc(fields(out), func(path string) bool {
-		return slices.Contains(lacks,
-			path)
+		return slices.Contains(lacks, path)
 	}))
 }
 

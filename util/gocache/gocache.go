@@ -88,18 +88,15 @@ func (c cache) get(action []byte) response {
 	if r, ok := find(c.own, action); ok {
 		return r
 	}
-	r, ok := find(c.users, action)
-	if !ok {
-		return response{Miss: true}
+	if r, ok := find(c.users, action); ok {
+		content, err := safeopen.ReadFile(r.DiskPath, r.Size, safeopen.NoFollow)
+		if sum := sha256.Sum256(content); err == nil && bytes.Equal(sum[:], r.OutputID) {
+			if r.DiskPath, err = c.add(action, r.OutputID, content, *r.Time); err == nil {
+				return r
+			}
+		}
 	}
-	content, err := safeopen.ReadFile(r.DiskPath, r.Size, safeopen.NoFollow)
-	if sum := sha256.Sum256(content); err != nil || !bytes.Equal(sum[:], r.OutputID) {
-		return response{Miss: true}
-	}
-	if r.DiskPath, err = c.add(action, r.OutputID, content, *r.Time); err != nil {
-		return response{Miss: true}
-	}
-	return r
+	return response{Miss: true}
 }
 
 func (c cache) put(q request, body []byte) response {
@@ -127,11 +124,8 @@ func find(dir string, action []byte) (r response, ok bool) {
 		return r, false
 	}
 	text, err := safeopen.ReadFile(name(dir, action, "a"), maxEntry, safeopen.NoFollow)
-	if err != nil {
-		return r, false
-	}
 	fields := bytes.Fields(text)
-	if len(fields) != 5 {
+	if err != nil || len(fields) != 5 {
 		return r, false
 	}
 	output, notHex := hex.DecodeString(string(fields[2]))

@@ -330,10 +330,10 @@ const (
 // signal, because process ids are reused. Errors: [ErrAlive], ctx's cause.
 func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() bool) error {
 	g, err := groupOf(pid)
-	if err != nil {
-		return fmt.Errorf("stop process %d: %w", pid, err)
+	if err == nil {
+		err = stop(ctx, grace, alive, g.end)
 	}
-	if err = stop(ctx, grace, alive, g.end); err != nil {
+	if err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
 	return nil
@@ -353,13 +353,13 @@ func (g group) end(hard bool) error {
 // Linux does), it calls StopGroup with pid unless that is 0.
 func StopHolders(ctx context.Context, path string, pid int, grace time.Duration, alive func() bool) error {
 	holders, err := lockHolders(path)
-	if err != nil {
-		return fmt.Errorf("stop who holds %s: %w", path, err)
-	}
-	if len(holders) == 0 && pid != 0 {
+	if err == nil && len(holders) == 0 && pid != 0 {
 		return StopGroup(ctx, pid, grace, alive)
 	}
-	if err = stop(ctx, grace, alive, func(hard bool) error { return signalHolders(path, hard) }); err != nil {
+	if err == nil {
+		err = stop(ctx, grace, alive, func(hard bool) error { return signalHolders(path, hard) })
+	}
+	if err != nil {
 		return fmt.Errorf("stop who holds %s: %w", path, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,14 +20,8 @@ const warmTime = time.Hour
 // directory that contains it, which a command can't replace.
 func (b *builder) warm(r Request, box string) {
 	inside, user := env.Env{Environ: b.plan.Env}, env.Env{Environ: r.Environ}
-	own, users := inside.Get("GOCACHE"), user.Get("GOCACHE")
-	if users == "" {
-		users = user.Get("XDG_CACHE_HOME")
-		if users == "" {
-			users = filepath.Join(r.Home, ".cache")
-		}
-		users = filepath.Join(users, "go-build")
-	}
+	caches := cmp.Or(user.Get("XDG_CACHE_HOME"), filepath.Join(r.Home, ".cache"))
+	own, users := inside.Get("GOCACHE"), cmp.Or(user.Get("GOCACHE"), filepath.Join(caches, "go-build"))
 	if own == "" || inside.Get("GOCACHEPROG") != "" || anyBelow(r.Off.Denied(), users) ||
 		!isReal(filepath.Join(users, "00")) || strings.ContainsAny(box+users, " \t\n'\"") || below(users, r.Home) {
 		return // "00" is in every cache of the go command
