@@ -38,7 +38,10 @@ type Decoder struct {
 }
 
 // Decode decodes a node into the value that into points to. Null counts as missing.
-func (d *Decoder) Decode(n *yamldoc.Node, into any) { d.value(n, reflect.ValueOf(into).Elem(), "") }
+func (d *Decoder) Decode(n *yamldoc.Node, into any) {
+	d.fields = map[reflect.Type]map[string]reflect.StructField{}
+	d.value(n, reflect.ValueOf(into).Elem(), "")
+}
 
 // value decodes a node; path is its key path, such as "providers.openai".
 func (d *Decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
@@ -98,9 +101,6 @@ func (d *Decoder) object(n *yamldoc.Node, v reflect.Value, path string) {
 	fields := d.fields[v.Type()]
 	if fields == nil { // once for all agents of a config
 		fields = Fields(v.Type())
-		if d.fields == nil {
-			d.fields = map[reflect.Type]map[string]reflect.StructField{}
-		}
 		d.fields[v.Type()] = fields
 	}
 	for _, e := range n.Entries {
