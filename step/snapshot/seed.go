@@ -130,8 +130,8 @@ func (r Repo) config() []byte {
 	return b.Bytes()
 }
 
-// maxAlternates bounds the chain of repositories that borrow objects, as in git.
-const maxAlternates = 5
+// maxAlternates bounds the repositories from which one borrows objects, also through others.
+const maxAlternates = 1000
 
 // objects returns the object directories of the repository: its own, and those that it borrows from. It never
 // includes our own git directories, which contain other repositories' files.
@@ -140,24 +140,20 @@ func (r Repo) objects(ours string) (dirs []string, err error) {
 		return nil, err
 	}
 	next := []string{filepath.Join(r.Common, "objects")}
-	for depth := 0; len(next) > 0 && depth <= maxAlternates; depth++ {
-		var more []string
-		for _, dir := range next {
-			real, err := filepath.EvalSymlinks(dir)
-			if err != nil || slices.Contains(dirs, real) {
-				continue // git also skips it
-			}
-			if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
-				return nil, &RefusedError{Dir: r.Common, Reason: "it uses objects of " + real}
-			}
-			dirs = append(dirs, real)
-			borrowed, err := alternates(real)
-			if err != nil {
-				return nil, err
-			}
-			more = append(more, borrowed...)
+	for i := 0; i < len(next) && i < maxAlternates; i++ {
+		real, err := filepath.EvalSymlinks(next[i])
+		if err != nil || slices.Contains(dirs, real) {
+			continue // git also skips it
 		}
-		next = more
+		if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
+			return nil, &RefusedError{Dir: r.Common, Reason: "it uses objects of " + real}
+		}
+		dirs = append(dirs, real)
+		borrowed, err := alternates(real)
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, borrowed...)
 	}
 	return dirs, nil
 }
