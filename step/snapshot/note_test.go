@@ -69,6 +69,16 @@ func TestFewProcesses(t *testing.T) {
 	require.Equal(t, second.Tree, w.begin().Tree)
 	require.Empty(t, commands())
 
+	w.sh("mkdir -- -d; mv a ./-d/--stdin; mv d/b ./-b; printf x > '*'")
+	commands()
+	renamed := w.take().Tree
+	require.NotContains(t, commands(), "write-tree")
+	require.Equal(t, w.added(), renamed)
+	w.sh("mkdir -p d; mv ./-d/--stdin a; mv ./-b d/b; rm '*'; rmdir ./-d")
+	commands()
+	require.Equal(t, second.Tree, w.take().Tree)
+	require.Equal(t, []string{"ls-files", "update-index"}, commands())
+
 	changes, err := snapshot.Diff(t.Context(), w.env, w.spec.Git, first.Tree, second.Tree)
 	require.NoError(t, err)
 	require.Equal(t, []snapshot.Change{{Path: "a", Status: 'M', Added: 1, Removed: 1}}, changes)

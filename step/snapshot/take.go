@@ -128,15 +128,23 @@ func (g git) add(ctx context.Context, s Spec, found *changes, added func(protoco
 	g = g.with([][2]string{{"core.fsync", "none"}})
 	objects := filepath.Join(s.Git, "objects")
 	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
+	const maxArguments = 8 << 10          // bytes; Windows allows 32 kB
+	gone, first := found.gone, []string{} // first: a link might have replaced a directory
+	if len(gone) > 0 && len(found.put) > 0 && len(joined(gone)) < maxArguments {
+		for _, path := range gone { // in the same command, because each writes the whole index
+			first = append(first, "--force-remove", "./"+path)
+		}
+		gone, first = nil, append(first, "--no-force-remove")
+	}
 	for _, change := range []struct {
 		input []string
 		args  []string
 	}{
-		{found.gone, []string{"--force-remove", "-z", "--stdin"}}, // first: a link might have replaced a directory
+		{gone, []string{"--force-remove", "-z", "--stdin"}},
 		// Without times, git reads the file. The mode and the content of the old entry still count: core.fileMode,
 		// core.symlinks and core.autocrlf depend on them.
 		{found.doubtful, []string{"-z", "--index-info"}},
-		{found.put, []string{"--add", "--remove", "--replace", "-z", "--stdin"}},
+		{found.put, append(first, "--add", "--remove", "--replace", "-z", "--stdin")},
 	} {
 		if len(change.input) > 0 {
 			if _, err := g.run(ctx, joined(change.input), append([]string{"update-index"}, change.args...)...); err != nil {
