@@ -111,12 +111,7 @@ func (g git) in(dir, root, index string) git {
 // scratch prepares a temporary index for one command: it removes leftovers of a killed git, including the
 // lock.
 func scratch(index string) error {
-	for _, path := range []string{index, index + ".lock"} {
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(os.RemoveAll(index), os.RemoveAll(index+lockSuffix))
 }
 
 // of returns git for a spec.

@@ -89,7 +89,7 @@ func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err
 		}
 	}
 	n.Index, n.Git = identity(index), identity(filepath.Join(s.Git, "HEAD"))
-	return taken, n.remember(index)
+	return taken, durable.ReplaceJSON(durable.OS(), index+noteSuffix, n)
 }
 
 func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.doubtful)+len(v.read) == 0 }
@@ -549,15 +549,15 @@ type indexNote struct {
 	Out []string `json:"out,omitempty"`
 }
 
-const maxNote = 1 << 20 // bytes
-
-// noteFile returns the path of the note, next to the index in the thread's run directory.
-func noteFile(index string) string { return index + ".json" }
+const (
+	noteSuffix = ".json" // after the path of the index
+	maxNote    = 1 << 20 // bytes
+)
 
 // recall reads the note of an index. It returns the zero value if there is none, or if it is about another index or
 // git directory: a killed process may have replaced the index.
 func recall(s Spec) (n indexNote) {
-	text, err := safeopen.ReadFile(noteFile(s.Index), maxNote, safeopen.NoFollow)
+	text, err := safeopen.ReadFile(s.Index+noteSuffix, maxNote, safeopen.NoFollow)
 	if err != nil || json.Unmarshal(text, &n) != nil || !n.Tree.Valid() || n.Index == "" ||
 		n.Index != identity(s.Index) || n.Git != identity(filepath.Join(s.Git, "HEAD")) {
 		return indexNote{}
@@ -572,8 +572,4 @@ func identity(path string) string {
 		return ""
 	}
 	return fmt.Sprint(safeopen.Identity(info), " ", info.Size(), " ", info.ModTime().UnixNano())
-}
-
-func (n indexNote) remember(index string) error {
-	return durable.ReplaceJSON(durable.OS(), noteFile(index), n)
 }
