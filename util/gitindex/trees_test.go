@@ -25,6 +25,7 @@ type repository struct {
 func newRepository(t testing.TB, format string) repository {
 	r := repository{t, t.TempDir(), format}
 	r.git("", "init", "-q", "--object-format="+format)
+	r.git("", "read-tree", "--empty") // creates the index
 	return r
 }
 
