@@ -185,7 +185,7 @@ func (b *Box) start(c Command) (*Child, error) {
 	var first plan.Report
 	stale := ahead && w.first != nil && !bytes.Equal(w.first, early)
 	if unplanned == nil && !stale {
-		if err = w.send(early, rest, b.Status, c); err == nil {
+		if err = w.send(early, rest, b.Status, c); err == nil || errors.Is(err, unix.EPIPE) { // it may say why it ended
 			first, err = w.report(boxPatience)
 		}
 	}
@@ -220,7 +220,7 @@ func (b *Box) start(c Command) (*Child, error) {
 	case first.Stage != "":
 		return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
 	}
-	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s %w (%v)", c.Path, ErrBoxSilent, err)}
+	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s %w (%v; %v)", c.Path, ErrBoxSilent, w.child.cmd.ProcessState, err)}
 }
 
 // send sends the parts of the plan that the child doesn't have yet, with the files of a command.
