@@ -199,10 +199,9 @@ func (b *Box) start(c Command) (*Child, error) {
 		if b.Next != nil {
 			b.Next(early)
 		}
+		w.child.keepMounts()
 		if b.Soon {
 			w.child.soon = func() (Status, bool) { return w.ended(0) }
-		} else {
-			w.child.keepMounts()
 		}
 		return w.child, nil
 	}
