@@ -56,7 +56,9 @@ func look(environ []string, s Spec, known indexNote) (v view, err error) {
 		return v, err
 	}
 	defer func() { _ = root.Close() }()
-	v.compare(root, s, known.Looked)
+	if !v.compare(root, s, known.Looked) {
+		return v, errUnsound
+	}
 	if v.partial || len(known.Dirs) == 0 || known.For != s.scope() {
 		v.partial = true
 		return v, nil
@@ -83,10 +85,11 @@ func look(environ []string, s Spec, known indexNote) (v view, err error) {
 // ignoreFile is the file with the rules for ignored files in a directory.
 const ignoreFile = ".gitignore"
 
-// compare finds the files that may have changed.
-func (v *view) compare(root *os.File, s Spec, looked int64) {
+// compare finds the files that may have changed, and reports whether the index is sound.
+func (v *view) compare(root *os.File, s Spec, looked int64) (sound bool) {
 	var found [parts]view
 	var looks sync.WaitGroup
+	looks.Go(func() { sound = gitindex.IsSound(v.index, len(sumOf(s.Tree))/2) })
 	for part := range parts {
 		looks.Go(func() { found[part].comparePart(root, v.index, s, looked, part) })
 	}
@@ -96,6 +99,7 @@ func (v *view) compare(root *os.File, s Spec, looked int64) {
 		v.partial = v.partial || f.partial
 		v.changed, v.doubtful = append(v.changed, f.changed...), append(v.doubtful, f.doubtful...)
 	}
+	return sound
 }
 
 // stretch is the number of files that one goroutine looks at in turn, because they are mostly in one directory.

@@ -2,7 +2,12 @@
 
 package snapshot
 
-import "context"
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/util/gitindex"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
 
 // view isn't supported: git looks at the files.
 type view struct {
@@ -10,7 +15,13 @@ type view struct {
 	changed, doubtful, added, read []string
 }
 
-func look([]string, Spec, indexNote) (view, error) { return view{partial: true}, nil }
+func look(_ []string, s Spec, _ indexNote) (view, error) {
+	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
+	if err == nil && !gitindex.IsSound(index, len(sumOf(s.Tree))/2) {
+		err = errUnsound
+	}
+	return view{partial: true}, err
+}
 
 func changeTime(string) int64 { return 0 }
 

@@ -3,6 +3,7 @@
 package snapshot_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -347,4 +348,29 @@ func TestMissingObjects(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, w.added(), w.begin().Tree)
 	w.sh(`git --git-dir "$STORE" fsck --strict --no-dangling`)
+}
+
+// A flipped bit in the index, which git does not notice, does not get into a snapshot.
+func TestFlippedIndex(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.write("d/c", "three\n")
+	w.write("e/f", "four\n")
+	for i := range 40 {
+		w.take()
+		w.still()
+		index, err := os.OpenFile(w.spec.Index, os.O_RDWR, 0)
+		require.NoError(t, err)
+		info, err := index.Stat()
+		require.NoError(t, err)
+		at, b := info.Size()*int64(i)/40, make([]byte, 1)
+		_, err = index.ReadAt(b, at)
+		require.NoError(t, err)
+		b[0] ^= 1 << (i % 8)
+		_, err = index.WriteAt(b, at)
+		require.NoError(t, errors.Join(err, index.Close(), os.Chtimes(w.spec.Index, info.ModTime(), info.ModTime())))
+		w.write("e/f", fmt.Sprint(i))
+		require.Equal(t, w.added(), w.begin().Tree, "byte %d", at)
+		w.sh(`git --git-dir "$STORE" fsck --strict --no-dangling`)
+	}
 }

@@ -4,6 +4,8 @@ package gitindex
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -76,6 +78,17 @@ func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
 		}
 	}
 	return nil
+}
+
+// IsSound reports whether an index has the checksum at its end. With index.skipHash, git writes zeros instead. hash is the
+// length of a hash.
+func IsSound(index []byte, hash int) bool {
+	sum, at := sha1.New(), max(0, len(index)-hash)
+	if hash == sha256.Size {
+		sum = sha256.New()
+	}
+	sum.Write(index[:at])
+	return bytes.Equal(index[at:], sum.Sum(nil)) || bytes.Equal(index[at:], make([]byte, hash))
 }
 
 // Each calls visit for the entries, without their Name, until it returns false. hash is the length of a hash. whole
