@@ -390,8 +390,7 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	case len(tries) == 0 && len(got.Step.Tries) == 0, reflect.DeepEqual(tries, got.Step.Tries):
 		return got, nil
 	case len(got.Step.Tries) > 0:
-		return got, verify.Rejected(got.Hash, protocol.CodeAgent,
-			"step %s reports wrong attempts", got.Hash)
+		return got, verify.Rejected(got.Hash, protocol.CodeAgent, "step %s reports wrong attempts", got.Hash)
 	}
 	release, err := a.reader.LockStore(ctx)
 	if err != nil {

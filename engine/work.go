@@ -442,7 +442,6 @@ func (e *Engine) checkReceiver(ctx context.Context, thread string) error {
 // warnUndelivered warns that a thread ended before a message was delivered.
 func (a *attempt) warnUndelivered() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
-		a.e.warn(fmt.Sprintf("thread %s has ended with %d unread messages",
-			a.locked.id, n))
+		a.e.warn(fmt.Sprintf("thread %s has ended with %d unread messages", a.locked.id, n))
 	}
 }

@@ -389,8 +389,7 @@ func (c *Catalog) open(path, project string) (file, error) {
 		return none, c.noFile(path)
 	case err != nil:
 		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
-			return none, invalid("%s is a symbolic link in a loop",
-				c.Shown(path)).Because("no-workflow-file")
+			return none, invalid("%s is a symbolic link in a loop", c.Shown(path)).Because("no-workflow-file")
 		}
 		return none, fmt.Errorf("resolve symbolic links in %s: %w", c.Shown(path), err)
 	}

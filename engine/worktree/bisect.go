@@ -146,13 +146,8 @@ func (b *bisection) find(ctx context.Context, root string) error {
 		}
 	}
 	for _, root := range append(roots, b.Env.Dir) {
-		switch repo, err := snapshot.Find(ctx, b.Env, root); {
-		case err != nil:
-		case repo.Head != "":
-			b.repo = repo
-			return nil
-		case b.repo.Root == "":
-			b.repo = repo // AddWorktree reports that it has no commits
+		if repo, err := snapshot.Find(ctx, b.Env, root); err == nil && b.repo.Head == "" {
+			b.repo = repo // AddWorktree reports a missing commit
 		}
 	}
 	if b.repo.Root == "" {

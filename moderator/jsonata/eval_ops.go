@@ -143,8 +143,7 @@ func (s site) order(left, right any) (any, error) {
 		return undefined{}, nil
 	}
 	if l != r {
-		return nil, s.fail("T2009", "%q cannot compare %s with %s", s.token,
-			describe(left), describe(right))
+		return nil, s.fail("T2009", "%q cannot compare %s with %s", s.token, describe(left), describe(right))
 	}
 	order, err := s.compare(left, right)
 	switch s.token {

@@ -392,8 +392,7 @@ func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error)
 			}
 		}
 		if kindOf(x) != kindOf(y) {
-			return false, s.fail("T2007", "^(…) cannot sort by both %s and %s", describe(x),
-				describe(y))
+			return false, s.fail("T2007", "^(…) cannot sort by both %s and %s", describe(x), describe(y))
 		}
 		if order, err := s.compare(x, y); err != nil || order != 0 {
 			return (order > 0) != t.Descending, err

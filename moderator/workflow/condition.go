@@ -126,8 +126,7 @@ func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
 
 // checkExpression checks the syntax of an expression and the names in it. r, if not nil, is the role whose
 // answer the expression reads; places lists the edges where it is evaluated.
-func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft,
-	places func() []answer) {
+func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft, places func() []answer) {
 	if d.Full() {
 		d.Miss(1)
 		return

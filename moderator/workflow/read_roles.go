@@ -37,8 +37,7 @@ func (d *draft) readRoles(n *yamldoc.Node) {
 		d.roleByName[r.name] = r
 		d.roleNames = append(d.roleNames, r.name)
 	}
-	d.targets = append(slices.Clone(d.roleNames), protocol.EndNode, protocol.FailNode,
-		protocol.SuspendNode)
+	d.targets = append(slices.Clone(d.roleNames), protocol.EndNode, protocol.FailNode, protocol.SuspendNode)
 }
 
 func (d *draft) readRole(e yamldoc.Entry) *roleDraft {

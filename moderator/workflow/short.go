@@ -69,8 +69,7 @@ func (d *draft) expandInput(e yamldoc.Entry) yamldoc.Entry {
 	what := "input " + quote(e.Key)
 	s := shapeReader{draft: d}.readShape(n, what)
 	if s.optional {
-		d.Add(n.Pos, "add a default: "+e.Key+": string = …", "%s is optional but has no default",
-			what)
+		d.Add(n.Pos, "add a default: "+e.Key+": string = …", "%s is optional but has no default", what)
 	}
 	if e.Value = entryOf("schema", s.schema); s.fallback != nil {
 		e.Value = with(e.Value, "default", s.fallback)

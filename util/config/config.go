@@ -52,8 +52,7 @@ func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
 func ParseUnfinished(src []byte, path string, e env.Env) (protocol.Config, error) {
 	c, r := read(src, path, e)
 	r.problems = slices.DeleteFunc(r.problems, func(p protocol.Problem) bool {
-		return strings.HasSuffix(p.Message,
-			missingWords)
+		return strings.HasSuffix(p.Message, missingWords)
 	})
 	if err := r.err(); err != nil {
 		return protocol.Config{}, err

@@ -260,8 +260,7 @@ func ofPairs(value string) (found []string) {
 func isSeed(name, value string) bool {
 	words := words(name)
 	if !slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains([]string{"SEED", "PHRASE", "WALLET",
-			"RECOVERY"}, w)
+		return slices.Contains([]string{"SEED", "PHRASE", "WALLET", "RECOVERY"}, w)
 	}) {
 		return false
 	}

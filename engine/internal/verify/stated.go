@@ -95,8 +95,7 @@ func (a Asked) madeElsewhere(s protocol.Step) string {
 	case want == "", err == nil && is == want: // another path to the same directory
 		return ""
 	}
-	return fmt.Sprintf("has directory %s, but its agent was started in %s", cwd.Shown(s.Cwd),
-		cwd.Shown(want))
+	return fmt.Sprintf("has directory %s, but its agent was started in %s", cwd.Shown(s.Cwd), cwd.Shown(want))
 }
 
 // clockTolerance is the accepted error of a step's times. They come from two processes and a file, and clocks
