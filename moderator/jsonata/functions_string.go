@@ -208,9 +208,7 @@ func (c *call) ceil() (any, error)  { return c.numeric(math.Ceil) }
 // round rounds half to even.
 func (c *call) round() (any, error) {
 	places := int(max(min(c.num(1, 0), 400), -400))
-	return c.numeric(func(f float64) float64 {
-		return shift(math.RoundToEven(shift(f, places)), -places)
-	})
+	return c.numeric(func(f float64) float64 { return shift(math.RoundToEven(shift(f, places)), -places) })
 }
 
 // shift multiplies by a power of ten in decimal notation, which is exact.

@@ -290,9 +290,7 @@ func (r *renderer) json(value any, depth int) error {
 	case string:
 		return r.write(quoteJSON(v))
 	case []any:
-		return r.jsonGroup('[', ']', len(v), func(i int) error {
-			return r.json(v[i], depth+1)
-		})
+		return r.jsonGroup('[', ']', len(v), func(i int) error { return r.json(v[i], depth+1) })
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(v))
 		return r.jsonGroup('{', '}', len(keys), func(i int) error {

@@ -195,9 +195,7 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 			return err
 		}
 		return remote.CheckComplete(ctx, r.store, s.Head, s.Was)
-	}, func() error {
-		return r.locked(ctx, func() error { return r.move(ctx, s) })
-	})
+	}, func() error { return r.locked(ctx, func() error { return r.move(ctx, s) }) })
 }
 
 // skew is the accepted difference between clocks.

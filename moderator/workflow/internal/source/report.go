@@ -134,9 +134,7 @@ func (r *Report) Problems() error {
 	if len(r.list) == 0 {
 		return nil
 	}
-	sorting.Stable(r.list, func(a, b found) int {
-		return cmp.Or(a.at.Line-b.at.Line, a.at.Column-b.at.Column)
-	})
+	sorting.Stable(r.list, func(a, b found) int { return cmp.Or(a.at.Line-b.at.Line, a.at.Column-b.at.Column) })
 	p := &Problems{}
 	for _, f := range r.list {
 		p.List = append(p.List, f.Problem)
