@@ -144,7 +144,7 @@ func (k boxKind) start() (*waiting, error) {
 	w := &waiting{fd: fds[0], socket: os.NewFile(uintptr(fds[0]), "socket")}
 	w.lines = bufio.NewReader(w)
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
-	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{}}
+	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{"GOMAXPROCS=1"}} // its steps follow each other
 	w.child = &Child{cmd: cmd, session: true, release: func() {}}
 	w.child.ended = func() (Status, bool) { return w.ended(boxPatience) }
 	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
