@@ -63,7 +63,7 @@ func TestMissingBox(t *testing.T) {
 	dir := t.TempDir()
 	program(t, dir, "agent", 0o755)
 	inv := Invocation{Command: filepath.Join(dir, "uwf-box"), RunDir: t.TempDir(), Plain: true, Box: &proc.Box{
-		Plan: func() (first, rest []byte, err error) { return nil, nil, nil },
+		Plan: func() ([]byte, error) { return nil, nil },
 		Else: func(*proc.BoxError) (proc.Command, error) {
 			return proc.Command{Path: filepath.Join(dir, "agent")}, nil
 		},

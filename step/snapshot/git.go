@@ -55,7 +55,6 @@ func newGit(environ []string, dir string) git {
 	}
 	g := git{exe: exe, dir: dir}
 	for _, entry := range proc.OwnPath(environ, dir) { // git looks up the user's filters there
-
 		if !strings.HasPrefix(strings.ToUpper(entry), "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") &&
 			!strings.HasPrefix(entry, "LANGUAGE=") {
 			g.env = append(g.env, entry)

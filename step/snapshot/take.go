@@ -41,8 +41,7 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	return taken, err
 }
 
-// errUnsound means that the index is damaged. Without what is known of it, git compares all files with it, and the trees
-// that result are complete.
+// errUnsound means that the index is damaged. Git then compares all files with it, which yields complete trees.
 var errUnsound = errors.New("the index does not have its checksum")
 
 // take takes a snapshot. known is the note of the index, if any. Git doesn't run if nothing it looked at has changed.

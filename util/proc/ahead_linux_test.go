@@ -13,8 +13,8 @@ func TestAheadThatHasEnded(t *testing.T) {
 	t.Parallel()
 	plans := 0
 	_, err := proc.Start(proc.Command{Path: "/bin/true", Box: &proc.Box{
-		Plan:  func() (first, rest []byte, err error) { plans++; return nil, nil, nil },
-		Ahead: proc.StartAhead("/bin/true", proc.Box{}, false, nil),
+		Plan:  func() ([]byte, error) { plans++; return []byte("plan"), nil },
+		Ahead: proc.StartAhead("/bin/true", proc.Box{}, false),
 	}})
 	why := (*proc.BoxError)(nil)
 	require.ErrorAs(t, err, &why)

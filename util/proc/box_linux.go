@@ -2,7 +2,6 @@ package proc
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -53,18 +52,10 @@ type Ahead struct {
 	mounts *os.File                 // list of mounts, opened before the child started; nil if that failed
 }
 
-// StartAhead starts a uwf-box for a later [Box.Ahead], with the expected first part of its plan, or nil. It exits with
-// this process.
-func StartAhead(path string, b Box, withParent bool, first []byte) *Ahead {
+// StartAhead starts a uwf-box for a later [Box.Ahead]. It exits with this process.
+func StartAhead(path string, b Box, withParent bool) *Ahead {
 	a := &Ahead{kind: b.kind(Command{Path: path, WithParent: withParent})}
-	a.start = sync.OnceValues(func() (*waiting, error) {
-		w, err := a.kind.start()
-		if err == nil && first != nil {
-			w.first = first
-			_ = w.write(plan.Message(nil, first)) // whoever takes it notices the end of the child
-		}
-		return w, err
-	})
+	a.start = sync.OnceValues(a.kind.start)
 	// Package os would poll it itself, and then nobody else learns that mounts have changed.
 	if fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 		a.mounts = os.NewFile(uintptr(fd), "mountinfo")
@@ -82,11 +73,6 @@ func (a *Ahead) take(kind boxKind) *waiting {
 		a.Discard()
 		return nil
 	}
-	return a.get()
-}
-
-// get returns the child once, if it has started.
-func (a *Ahead) get() *waiting {
 	defer a.mounts.Close()
 	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
 		return w
@@ -110,7 +96,8 @@ func (a *Ahead) Discard() {
 	if a == nil {
 		return
 	}
-	if w := a.get(); w != nil {
+	defer a.mounts.Close()
+	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
 		_ = w.discard()
 	}
 }
@@ -119,10 +106,8 @@ func (a *Ahead) Discard() {
 type waiting struct {
 	child    *Child
 	socket   *os.File
-	fd       int // of the socket
 	lines    *bufio.Reader
 	listener *os.File // received from the child; nil if none was
-	first    []byte   // first part of the plan that was sent; nil if none was
 	taken    atomic.Bool
 }
 
@@ -141,10 +126,10 @@ func (k boxKind) start() (*waiting, error) {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	_ = unix.SetNonblock(fds[0], true) // without deadlines otherwise
-	w := &waiting{fd: fds[0], socket: os.NewFile(uintptr(fds[0]), "socket")}
+	w := &waiting{socket: os.NewFile(uintptr(fds[0]), "socket")}
 	w.lines = bufio.NewReader(w)
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
-	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{"GOMAXPROCS=1"}} // its steps follow each other
+	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{}}
 	w.child = &Child{cmd: cmd, session: true, release: func() {}}
 	w.child.ended = func() (Status, bool) { return w.ended(boxPatience) }
 	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
@@ -170,6 +155,7 @@ func (w *waiting) discard() error {
 	return err
 }
 
+// start starts the child's program, or returns an error.
 func (b *Box) start(c Command) (*Child, error) {
 	kind := b.kind(c)
 	w := b.Ahead.take(kind)
@@ -178,14 +164,13 @@ func (b *Box) start(c Command) (*Child, error) {
 		w, err = kind.start()
 	}
 	// Not beside the start: until the child's program starts, each page that is written is copied.
-	early, rest, unplanned := b.Plan()
+	content, unplanned := b.Plan()
 	if err != nil {
 		return nil, &BoxError{Stage: "namespaces", Err: err}
 	}
 	var first plan.Report
-	stale := ahead && w.first != nil && !bytes.Equal(w.first, early)
-	if unplanned == nil && !stale {
-		if err = w.send(early, rest, b.Status, c); err == nil || errors.Is(err, unix.EPIPE) { // it may say why it ended
+	if unplanned == nil {
+		if err = w.send(content, b.Status, c); err == nil || errors.Is(err, unix.EPIPE) { // it may say why it ended
 			first, err = w.report(boxPatience)
 		}
 	}
@@ -195,9 +180,6 @@ func (b *Box) start(c Command) (*Child, error) {
 	if err == nil && first.Started != "" {
 		if b.Listener != nil {
 			b.Listener(w.listener)
-		}
-		if b.Next != nil {
-			b.Next(early)
 		}
 		w.child.keepMounts()
 		if b.Soon {
@@ -211,24 +193,19 @@ func (b *Box) start(c Command) (*Child, error) {
 	switch {
 	case unplanned != nil:
 		return nil, unplanned
-	case ahead && first.Stage != plan.StageStart: // stale, killed, or what it has mounted is gone
-		b.Ahead = nil
-		return b.start(c)
 	case first.Stage == plan.StageStart:
 		return nil, fmt.Errorf("%w", refusal{first.Error, syscall.Errno(first.Errno)})
 	case first.Stage != "":
 		return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
+	case ahead: // it was killed while it waited
+		b.Ahead = nil
+		return b.start(c)
 	}
 	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s %w (%v; %v)", c.Path, ErrBoxSilent, w.child.cmd.ProcessState, err)}
 }
 
-// send sends the parts of the plan that the child doesn't have yet, with the files of a command.
-func (w *waiting) send(first, rest []byte, status *os.File, c Command) error {
-	var content []byte
-	if w.first == nil {
-		content = plan.Message(content, first)
-	}
-	content = plan.Message(content, rest)
+// send sends the plan with the files of a command. The child reports what is wrong if it cannot read it.
+func (w *waiting) send(content []byte, status *os.File, c Command) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -239,20 +216,28 @@ func (w *waiting) send(first, rest []byte, status *os.File, c Command) error {
 	for i, f := range files {
 		fds[i] = int(cmp.Or(f, null).Fd())
 	}
-	sent, err := unix.SendmsgN(w.fd, content, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
-	runtime.KeepAlive(files)
-	if err != nil {
-		return os.NewSyscallError("sendmsg", err)
-	}
-	_, _ = w.write(content[sent:]), unix.Shutdown(w.fd, unix.SHUT_WR) // a child that has ended has reported why
-	return nil
-}
-
-func (w *waiting) write(b []byte) error {
 	late := time.AfterFunc(boxPatience, func() { _ = w.socket.SetWriteDeadline(time.Unix(1, 0)) })
 	defer late.Stop()
-	_, err := w.socket.Write(b)
+	sent := 0
+	err = w.do(func(fd int) (err error) {
+		sent, err = unix.SendmsgN(fd, content, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		return os.NewSyscallError("sendmsg", err)
+	})
+	runtime.KeepAlive(files)
+	if err == nil {
+		_, _ = w.socket.Write(content[sent:])
+		err = w.do(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
+	}
 	return err
+}
+
+// do calls f with the descriptor of the socket.
+func (w *waiting) do(f func(fd int) error) (err error) {
+	raw, failed := w.socket.SyscallConn()
+	if failed == nil {
+		failed = raw.Control(func(fd uintptr) { err = f(int(fd)) })
+	}
+	return errors.Join(failed, err)
 }
 
 // keepMounts keeps the child's mounts until after its end, which would wait until they are unmounted.

@@ -112,6 +112,7 @@ func (g group) gone() bool {
 	return err == nil && info.ActiveProcesses == 0
 }
 
+// clear kills the remaining processes.
 func (g group) clear() error { return g.kill() }
 
 // endSignal always returns "", because Windows has no signals.

@@ -16,7 +16,7 @@ const mountVar = "UWF_TEST_MOUNT"
 // TestAheadMounts tests that a child that waits isn't used after something was mounted, in a namespace of its own.
 func TestAheadMounts(t *testing.T) {
 	if dir := os.Getenv(mountVar); dir != "" {
-		a := StartAhead("/nowhere", Box{}, false, nil)
+		a := StartAhead("/nowhere", Box{}, false)
 		require.True(t, a.seesMounts())
 		require.NoError(t, unix.Mount("none", dir, "tmpfs", 0, ""))
 		require.False(t, a.seesMounts())

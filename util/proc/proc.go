@@ -352,7 +352,7 @@ func (g group) end(hard bool) error {
 // whole group, otherwise only that process; never this process. If the system doesn't show holders (only
 // Linux does), it calls StopGroup with pid unless that is 0.
 func StopHolders(ctx context.Context, path string, pid int, grace time.Duration, alive func() bool) error {
-	holders, err := Holders(path)
+	holders, err := lockHolders(path)
 	if err == nil && len(holders) == 0 && pid != 0 {
 		return StopGroup(ctx, pid, grace, alive)
 	}
@@ -443,14 +443,13 @@ type stat struct {
 // sets them up as described by its plan and runs another program; all processes started by that are
 // terminated together with the child.
 type Box struct {
-	// Plan returns the encoded parts of the plan. It is called in any case, while the child starts, and again if another
-	// child must be started. If it fails, nothing is run, and Start returns its error.
-	Plan    func() (first, rest []byte, err error)
-	Ahead   *Ahead             // a child that was started before; can be nil
-	Next    func(first []byte) // called with the first part of the plan when the program runs; can be nil
-	Network bool               // with a network namespace as well
-	Owner   *Owner             // user whose files it writes, in addition to its own
-	Status  *os.File           // the child writes the program's status there, for later processes; can be nil
+	// Plan returns the encoded plan. It is called in any case, while the child starts. If it fails, nothing is run, and
+	// Start returns its error.
+	Plan    func() ([]byte, error)
+	Ahead   *Ahead   // a child that was started before; can be nil
+	Network bool     // with a network namespace as well
+	Owner   *Owner   // user whose files it writes, in addition to its own
+	Status  *os.File // the child writes the program's status there, for later processes; can be nil
 	// Soon lets Wait return once all processes of the program have ended, while the child itself ends.
 	Soon bool
 	// Listener receives and owns the listener that uwf-box creates in its network, if the plan has one.
@@ -489,6 +488,7 @@ func (r refusal) Error() string { return r.text }
 // Is compares the kernel's error number.
 func (r refusal) Is(target error) bool { return r.no != 0 && errors.Is(r.no, target) }
 
+// startBox starts the child, or the fallback command.
 func startBox(c Command) (*Child, error) {
 	box := c.Box
 	c.Box = nil

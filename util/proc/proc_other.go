@@ -26,13 +26,16 @@ func (b *Box) start(Command) (*Child, error) {
 type Ahead struct{}
 
 // StartAhead starts nothing.
-func StartAhead(string, Box, bool, []byte) *Ahead { return nil }
+func StartAhead(string, Box, bool) *Ahead { return nil }
 
 // Discard does nothing.
 func (*Ahead) Discard() {}
 
 // Holders returns nil, because this system doesn't show lock holders.
-func Holders(string) ([]int, error) { return nil, nil }
+func Holders(string) []int { return nil }
+
+// lockHolders returns nil, because this system doesn't show lock holders.
+func lockHolders(string) ([]int, error) { return nil, nil }
 
 // signalHolders does nothing.
 func signalHolders(string, bool) error { return nil }

@@ -46,6 +46,7 @@ func (g group) gone() bool {
 	return err == nil && len(pids) == 0
 }
 
+// living returns the ids of matching processes that aren't zombies.
 func living(match func(stat) bool) ([]int, error) {
 	pids, err := processes()
 	if err != nil {
@@ -92,6 +93,7 @@ func parseStat(text string) (stat, bool) {
 	return s, errors.Join(err0, err1, err2) == nil
 }
 
+// processes returns the ids of all processes.
 func processes() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -110,9 +112,19 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
-// Holders returns the ids of other processes that hold a lock on the file at path, on Linux. It excludes processes
+// Holders returns the ids of other processes known to hold a lock on the file at path. Only Linux supports
+// it.
+func Holders(path string) []int {
+	holders, err := lockHolders(path)
+	if err != nil {
+		return nil
+	}
+	return holders
+}
+
+// lockHolders returns the ids of other processes that hold a lock on the file at path. It excludes processes
 // that only have the file open to wait for the lock, and processes that we aren't allowed to inspect.
-func Holders(path string) ([]int, error) {
+func lockHolders(path string) ([]int, error) {
 	file, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -155,7 +167,7 @@ func holdsLock(process string, file fs.FileInfo) bool {
 // signalHolders searches for the holders each time, so that a process that no longer holds the lock isn't
 // signaled.
 func signalHolders(path string, hard bool) error {
-	holders, err := Holders(path)
+	holders, err := lockHolders(path)
 	if err != nil {
 		return err
 	}

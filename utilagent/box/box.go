@@ -72,8 +72,8 @@ func Probe(box string, mounts ...plan.Mount) error {
 	if err != nil {
 		return err
 	}
-	b := &builder{plan: plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts}}
-	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: b.encode}})
+	text := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts})
+	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: func() ([]byte, error) { return text, nil }}})
 	if err != nil {
 		return err
 	}
@@ -112,18 +112,13 @@ var ErrNotHere = errors.New("the workspace contains the home directory")
 type builder struct {
 	plan    plan.Plan
 	mounts  map[string]plan.Mount
-	homes   []string              // hidden home directories
-	shown   map[string]plan.Mount // mounts that don't depend on the workspace
+	homes   []string // hidden home directories
 	state   string
 	configs []gitCopy
 	running []gitCopy // of commands that have not ended
 }
 
-func (b *builder) add(m plan.Mount) {
-	if filepath.IsAbs(m.Path) && m.Path != "/" { // the root is always visible, and never writable
-		b.mounts[m.Path] = m
-	}
-}
+func (b *builder) add(m plan.Mount) { b.mounts[m.Path] = m }
 
 // write makes an existing directory or file writable.
 func (b *builder) write(path string) {
@@ -177,11 +172,11 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
 	c.Box = &proc.Box{Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
-	c.Box.Plan = func() (first, rest []byte, err error) {
+	c.Box.Plan = func() ([]byte, error) {
 		if err := run.planned(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return b.encode()
+		return plan.Encode(b.plan), nil
 	}
 	if outlet != nil {
 		c.Box.Listener = outlet.serve
@@ -219,10 +214,10 @@ func (r Request) Hold(box string, c proc.Command, lower func(why error) (proc.Co
 	return held, func(ctx context.Context) ([]string, error) { return end(ctx) }, nil
 }
 
-// StartAhead starts uwf-box for a program before its request is complete, with the expected first part of its plan or
-// nil; see [proc.Box]. withParent is as in [proc.Command].
-func StartAhead(box, workspace string, network protocol.Network, withParent bool, first []byte) *proc.Ahead {
-	return proc.StartAhead(box, proc.Box{Network: !network.All(), Owner: owner(workspace)}, withParent, first)
+// StartAhead starts uwf-box for a program before its request is complete; see [proc.Box]. withParent is as in
+// [proc.Command].
+func StartAhead(box, workspace string, network protocol.Network, withParent bool) *proc.Ahead {
+	return proc.StartAhead(box, proc.Box{Network: !network.All(), Owner: owner(workspace)}, withParent)
 }
 
 // lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.
@@ -245,7 +240,7 @@ func passing(err error, setting func(string) string) bool {
 }
 
 func (r Request) holdsAny(homes []string) bool {
-	return r.Workspace == "/" || slices.ContainsFunc(homes, func(home string) bool { return offlimits.Within(r.Workspace, home) })
+	return r.Workspace == "/" || slices.ContainsFunc(homes, func(home string) bool { return below(r.Workspace, home) })
 }
 
 // build examines the workspace and completes the plan.
@@ -266,7 +261,6 @@ func (b *builder) build(r Request, box string, homes []string, run *Run) error {
 			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 		}
 	}
-	b.shown = maps.Clone(b.mounts)
 	b.above(r)
 	b.places(r)
 	b.warm(r, box)
@@ -284,32 +278,11 @@ func (b *builder) build(r Request, box string, homes []string, run *Run) error {
 		return fmt.Errorf("protect git's files: %w", err)
 	}
 	b.inside(r, found, run.pointed)
+	for _, path := range slices.Sorted(maps.Keys(b.mounts)) {
+		b.plan.Mounts = append(b.plan.Mounts, b.mounts[path])
+	}
 	run.state.Configs = b.configs
 	return run.save()
-}
-
-// encode encodes the plan. The first part has what is shown in homes, unless it is in something of the rest.
-func (b *builder) encode() (first, rest []byte, err error) {
-	p := b.plan
-	ahead := plan.Plan{Version: plan.Version, Nest: p.Nest, Keep: p.Keep, NoUnixSockets: p.NoUnixSockets}
-	var outer []string // of the rest, in homes
-	for _, path := range slices.Sorted(maps.Keys(b.mounts)) {
-		m := b.mounts[path]
-		inside := func(dir string) bool { return strings.HasPrefix(path, dir) }
-		switch {
-		case m.Kind == plan.Own:
-			ahead.Mounts = append(ahead.Mounts, m)
-		case b.homeOf(path) == "":
-		case b.shown[path] == m && !slices.ContainsFunc(outer, inside):
-			m.Inode = identity(path)
-			ahead.Mounts = append(ahead.Mounts, m)
-			continue
-		default:
-			outer = append(outer, path+"/")
-		}
-		p.Mounts = append(p.Mounts, m)
-	}
-	return plan.Encode(ahead), plan.Encode(p), nil
 }
 
 // rootOnly returns files that programs of root could still read, although their root has no privileges
@@ -329,14 +302,14 @@ func (r Request) homes() (homes []string) {
 	dirs := []string{r.Home}
 	for _, id := range ids {
 		// A service account's home may be a system directory.
-		if u, err := user.LookupId(strconv.Itoa(id)); err == nil && !offlimits.Covered([]string{"/bin", "/dev", "/etc", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"}, u.HomeDir) {
+		if u, err := user.LookupId(strconv.Itoa(id)); err == nil && !anyBelow([]string{"/bin", "/dev", "/etc", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"}, u.HomeDir) {
 			dirs = append(dirs, u.HomeDir)
 		}
 	}
 	for _, dir := range dirs {
 		real, err := filepath.EvalSymlinks(dir)
 		info, missing := os.Stat(real)
-		if err != nil || missing != nil || !info.IsDir() || len(real) < 2 || slices.ContainsFunc(homes, func(h string) bool { return offlimits.Within(h, real) || offlimits.Within(real, h) }) {
+		if err != nil || missing != nil || !info.IsDir() || len(real) < 2 || slices.ContainsFunc(homes, func(h string) bool { return below(h, real) || below(real, h) }) {
 			continue
 		}
 		homes = append(homes, real)
@@ -344,14 +317,15 @@ func (r Request) homes() (homes []string) {
 	return homes
 }
 
+// places adds the mounts outside the workspace.
 func (b *builder) places(r Request) {
 	for _, path := range rootOnly() {
-		if os.Geteuid() == 0 && identity(path) != "" && !offlimits.Within(path, r.Workspace) {
+		if os.Geteuid() == 0 && identity(path) != "" && !below(path, r.Workspace) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}
 	for _, path := range slices.Concat(r.Off.Readable(), r.Readable) {
-		if b.homeOf(path) != "" && b.covered(path) && !offlimits.Covered(r.Off.Hidden(), path) {
+		if b.homeOf(path) != "" && b.covered(path) && !anyBelow(r.Off.Hidden(), path) {
 			continue
 		}
 		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
@@ -363,12 +337,13 @@ func (b *builder) places(r Request) {
 		b.write(path)
 	}
 	for _, path := range r.Off.Hidden() {
-		if b.mounts[path].Kind != plan.Write && !offlimits.Covered(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
+		if b.mounts[path].Kind != plan.Write && !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}
 }
 
+// gitDirs returns the git directories of the workspace.
 func (r Request) gitDirs() []string {
 	at := filepath.Join(r.Workspace, ".git")
 	if info, err := os.Lstat(at); err == nil && info.IsDir() {
@@ -377,6 +352,7 @@ func (r Request) gitDirs() []string {
 	return r.Git
 }
 
+// git protects the files that git obeys.
 func (b *builder) git(r Request, nested []string) error {
 	b.hold(filepath.Join(r.Workspace, ".git"))
 	for _, dir := range r.gitDirs() {
@@ -432,6 +408,7 @@ func (o *outlet) serve(f *os.File) {
 // proxyVariables returns the environment variables for proxies, in lower case.
 func proxyVariables() []string { return []string{"http_proxy", "https_proxy", "all_proxy"} }
 
+// proxies returns environment variables that point programs to the proxy.
 func proxies() []string {
 	env := []string{"NODE_USE_ENV_PROXY=1"}
 	for _, name := range proxyVariables() {

@@ -146,63 +146,41 @@ func TestAhead(t *testing.T) {
 	}
 	for name, change := range map[string]func(*space, *proc.Command){
 		"taken": func(s *space, c *proc.Command) {
-			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false, nil)
-		},
-		"with its homes": func(s *space, c *proc.Command) {
-			first, _, err := c.Box.Plan()
-			require.NoError(s, err)
-			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false, first)
-		},
-		"with a home that has changed": func(s *space, c *proc.Command) {
-			first, _, err := c.Box.Plan()
-			require.NoError(s, err)
-			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false, first)
-			next := filepath.Join(s.home, ".next")
-			require.NoError(s, os.WriteFile(next, []byte("new "), 0o600))
-			require.NoError(s, os.Rename(next, filepath.Join(s.home, "shown")))
+			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false)
 		},
 		"with another network": func(s *space, c *proc.Command) {
-			c.Box.Ahead = box.StartAhead(exe, s.work, protocol.Network{"none"}, false, nil)
+			c.Box.Ahead = box.StartAhead(exe, s.work, protocol.Network{"none"}, false)
 		},
 		"ended": func(s *space, c *proc.Command) {
-			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false, nil)
+			c.Box.Ahead = box.StartAhead(exe, s.work, nil, false)
 			c.Box.Ahead.Discard()
 		},
 		"ended by a signal": func(s *space, c *proc.Command) {
 			c.Path = filepath.Join(s.home, "box-"+rand.Text())
 			require.NoError(s, os.Symlink(exe, c.Path))
-			c.Box.Ahead = box.StartAhead(c.Path, s.work, nil, false, nil)
-			seen := false
+			c.Box.Ahead = box.StartAhead(c.Path, s.work, nil, false)
 			require.Eventually(s, func() bool {
 				found := named(s.T, c.Path)
-				for _, pid := range found {
-					seen = true
-					_ = unix.Kill(pid, unix.SIGTERM) // without effect until it handles signals
-				}
-				return seen && len(found) == 0
+				return len(found) == 1 && unix.Kill(found[0], unix.SIGTERM) == nil
 			}, time.Minute, time.Millisecond)
 		},
 		"which cannot start": func(s *space, c *proc.Command) {
-			c.Box.Ahead = box.StartAhead(filepath.Join(s.home, "missing"), s.work, nil, false, nil)
+			c.Box.Ahead = box.StartAhead(filepath.Join(s.home, "missing"), s.work, nil, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
-			shown := filepath.Join(s.home, "shown")
-			require.NoError(t, os.WriteFile(shown, []byte("old "), 0o600))
 			s.change = func(c *proc.Command) {
 				change(s, c)
 				c.Box.Soon = true
 			}
 			left := "9" + rand.Text() // a word in its command line
-			out, status, _ := s.run("cat ~/shown; env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' " + left + " & echo out; exit 3")
-			text, err := os.ReadFile(shown)
-			require.NoError(t, err)
-			require.Equal(t, string(text)+"out\n", out)
+			out, status, _ := s.run("env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' " + left + " & echo out; exit 3")
+			require.Equal(t, "out\n", out)
 			require.Equal(t, 3, status.Code)
 			require.Empty(t, named(t, left), "outlives the command")
-			c := box.StartAhead(exe, s.work, nil, false, nil)
+			c := box.StartAhead(exe, s.work, nil, false)
 			c.Discard()
 			c.Discard()
 		})
@@ -283,7 +261,7 @@ func TestRun(t *testing.T) {
 			if c.after != "" {
 				require.Equal(t, c.outside, s.shell(c.after))
 			}
-			left, err := filepath.Glob(filepath.Join(s.state, "run-*", "check"))
+			left, err := filepath.Glob(filepath.Join(s.state, "run-*", "state.json"))
 			require.NoError(t, err)
 			require.Empty(t, left)
 		})

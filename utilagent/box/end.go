@@ -23,7 +23,6 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
 	"github.com/united-workforce/uwf/utilagent/box/putback"
-	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Run is a confined program, from before its start until its cleanup. The state needed for the cleanup is
@@ -67,7 +66,8 @@ type gitCopy struct {
 const (
 	runPrefix  = "run-"
 	lockFile   = "lock"
-	checkFile  = "check" // with the state: without it, the run hasn't begun
+	stateFile  = "state.json"
+	checkFile  = "check"
 	indexesDir = "indexes"
 )
 
@@ -118,7 +118,7 @@ func (r Request) examine(run *Run, keep func(endcheck.Found, []*putback.Before) 
 // outside returns the writable directories outside the workspace that the user did not list explicitly.
 func (r Request) outside() []string {
 	return slices.DeleteFunc(slices.Clone(r.Writable), func(dir string) bool {
-		return offlimits.Within(r.Workspace, filepath.Clean(dir)) || offlimits.Within(dir, r.Workspace) || slices.Contains(r.Off.Writable(), dir)
+		return below(r.Workspace, dir) || below(dir, r.Workspace) || slices.Contains(r.Off.Writable(), dir)
 	})
 }
 
@@ -130,6 +130,7 @@ func forGit(environ []string) []string {
 	})
 }
 
+// indexName returns the file name of a workspace's directory index.
 func indexName(workspace string) string {
 	return strings.ReplaceAll(strings.Trim(workspace, "/"), "/", "%")
 }
@@ -143,8 +144,8 @@ func (run *Run) save() error {
 		return err
 	}
 	// This must survive a kill, not a power failure, so it is not flushed to disk.
-	run.check.More = text
-	return run.check.Save(filepath.Join(run.dir, checkFile))
+	return errors.Join(os.WriteFile(filepath.Join(run.dir, stateFile), text, 0o600),
+		run.check.Save(filepath.Join(run.dir, checkFile))) // last and at once: without it, the run hasn't begun
 }
 
 // inside protects the files in the workspace that programs obey, and hides its .env files.
@@ -158,7 +159,7 @@ func (b *builder) inside(r Request, found endcheck.Found, pointed []string) {
 	known := tracked(r.Workspace, found.Secrets)
 	for _, name := range found.Secrets {
 		at := filepath.Join(r.Workspace, filepath.FromSlash(name))
-		if _, named := b.mounts[at]; !named && !slices.Contains(known, name) && !offlimits.Covered(r.Off.Readable(), at) {
+		if _, named := b.mounts[at]; !named && !slices.Contains(known, name) && !anyBelow(r.Off.Readable(), at) {
 			b.add(plan.Mount{Path: at, Kind: plan.Hide, Missing: true})
 		}
 	}
@@ -183,7 +184,7 @@ func tracked(workspace string, names []string) []string {
 func allowed(workspace string, writable []string) func(string) bool {
 	return func(path string) bool {
 		for _, w := range writable {
-			if w != workspace && offlimits.Within(workspace, w) && offlimits.Within(w, path) {
+			if w != workspace && below(workspace, w) && below(w, path) {
 				return true
 			}
 		}
@@ -317,11 +318,18 @@ func recoverRun(ctx context.Context, dir string) ([]string, error) {
 	return run.End(ctx)
 }
 
+// load reads what save wrote.
 func (run *Run) load() error {
-	may := func(path string) bool { return allowed(run.state.Workspace, run.state.Writable)(path) }
-	check, err := endcheck.Load(filepath.Join(run.dir, checkFile), may)
+	var text []byte
+	_, err := os.Lstat(filepath.Join(run.dir, checkFile))
 	if err == nil {
-		run.check, err = check, json.Unmarshal(check.More, &run.state)
+		text, err = os.ReadFile(filepath.Join(run.dir, stateFile))
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &run.state)
+	}
+	if err == nil {
+		run.check, err = endcheck.Load(filepath.Join(run.dir, checkFile), allowed(run.state.Workspace, run.state.Writable))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // after a power failure, or written by another release
 		err = fmt.Errorf("check what a killed program left in %s, and then delete %s, which is unreadable: %w",
@@ -347,6 +355,7 @@ func (r Request) Lower() (*Run, error) {
 	return run, errors.Join(err, unlock())
 }
 
+// place returns the paths to save and restore.
 func (r Request) place(found endcheck.Found) putback.Place {
 	place := putback.Place{Workspace: r.Workspace, GitDirs: r.gitDirs(), Repositories: found.GitDirs, Obeyed: slices.Clone(r.Obeyed)}
 	for _, name := range found.Repositories {
@@ -356,7 +365,7 @@ func (r Request) place(found endcheck.Found) putback.Place {
 	for _, name := range append(found.Obeyed, pointed...) {
 		at := filepath.Join(r.Workspace, filepath.FromSlash(name))
 		_, err := os.Lstat(at)
-		if hides := func(hidden string) bool { return offlimits.Within(hidden, at) || offlimits.Within(at, hidden) }; err == nil && !slices.ContainsFunc(r.Off.Hidden(), hides) {
+		if hides := func(hidden string) bool { return below(hidden, at) || below(at, hidden) }; err == nil && !slices.ContainsFunc(r.Off.Hidden(), hides) {
 			place.Obeyed = append(place.Obeyed, at)
 		}
 	}
@@ -410,6 +419,7 @@ func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 	return kept, err
 }
 
+// merge applies the permitted changes to a git config.
 func (run *Run) merge(ctx context.Context, dir *os.Root, base, left []byte) ([]string, error) {
 	m := gitconfig.Merging{Root: dir, Name: "config", Base: base, Dir: run.state.Workspace, Environ: run.state.Environ}
 	return m.Text(ctx, left)

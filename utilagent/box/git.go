@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Bounds of what is made writable in git directories. Anything beyond them is read-only.
@@ -55,7 +54,7 @@ func (b *builder) ownGit(dir string) error {
 // above shows the work tree that contains the workspace, without its .env files, and its repository.
 func (b *builder) above(r Request) {
 	top := gitdir.Top(r.Workspace)
-	if top == "" || top == r.Workspace || slices.ContainsFunc(b.homes, func(home string) bool { return offlimits.Within(top, home) }) || top == "/" {
+	if top == "" || top == r.Workspace || slices.ContainsFunc(b.homes, func(home string) bool { return below(top, home) }) || top == "/" {
 		return
 	}
 	b.add(plan.Mount{Path: top, Kind: plan.Show, Missing: true})
@@ -63,7 +62,7 @@ func (b *builder) above(r Request) {
 		b.add(plan.Mount{Path: repository, Kind: plan.Show, Missing: true})
 	}
 	for _, name := range []string{".env", ".env.local"} {
-		if at := filepath.Join(top, name); identity(at) != "" && !offlimits.Covered(r.Off.Readable(), at) {
+		if at := filepath.Join(top, name); identity(at) != "" && !anyBelow(r.Off.Readable(), at) {
 			b.add(plan.Mount{Path: at, Kind: plan.Hide, Missing: true})
 		}
 	}
@@ -105,7 +104,7 @@ func (b *builder) anyGit(dir string) {
 		return
 	}
 	for path := range b.mounts {
-		if path != dir && offlimits.Within(dir, path) {
+		if path != dir && below(dir, path) {
 			delete(b.mounts, path)
 		}
 	}
@@ -177,6 +176,7 @@ func (b *builder) children(dir string) (dirs []string) {
 	return dirs
 }
 
+// ownConfig gives the program a private copy of a git config.
 func (b *builder) ownConfig(path string) error {
 	text, err := safeopen.ReadFile(path, maxConfig, safeopen.Follow)
 	if errors.Is(err, os.ErrNotExist) {

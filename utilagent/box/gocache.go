@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gocache"
 	"github.com/united-workforce/uwf/util/proc/plan"
-	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // warmTime is how long a new build cache is filled from the user's. After that the go command uses its cache alone,
@@ -23,16 +22,16 @@ func (b *builder) warm(r Request, box string) {
 	inside, user := env.Env{Environ: b.plan.Env}, env.Env{Environ: r.Environ}
 	caches := cmp.Or(user.Get("XDG_CACHE_HOME"), filepath.Join(r.Home, ".cache"))
 	own, users := inside.Get("GOCACHE"), cmp.Or(user.Get("GOCACHE"), filepath.Join(caches, "go-build"))
-	if own == "" || inside.Get("GOCACHEPROG") != "" || offlimits.Covered(r.Off.Denied(), users) ||
-		!isReal(filepath.Join(users, "00")) || strings.ContainsAny(box+users, " \t\n'\"") || offlimits.Within(users, r.Home) {
+	if own == "" || inside.Get("GOCACHEPROG") != "" || anyBelow(r.Off.Denied(), users) ||
+		!isReal(filepath.Join(users, "00")) || strings.ContainsAny(box+users, " \t\n'\"") || below(users, r.Home) {
 		return // "00" is in every cache of the go command
 	}
 	for path, m := range b.mounts {
-		if m.Kind == plan.Write && (offlimits.Within(path, users) || offlimits.Within(users, path)) {
+		if m.Kind == plan.Write && (below(path, users) || below(users, path)) {
 			return // it must stay writable
 		}
 	}
-	set := slices.IndexFunc(r.Writable, func(dir string) bool { return offlimits.Within(dir, own) })
+	set := slices.IndexFunc(r.Writable, func(dir string) bool { return below(dir, own) })
 	if set < 0 || r.Now.Sub(bornAt(r.Writable[set])) > warmTime {
 		return
 	}

@@ -3,6 +3,7 @@ package box
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/proc"
@@ -42,14 +43,14 @@ func (b *builder) showHome(dir string) {
 
 // find shows a path in an otherwise empty part of the tree.
 func (b *builder) find(path string) {
-	switch path = filepath.Clean(path); {
+	switch {
 	case !filepath.IsAbs(path):
 	case b.homeOf(path) != "":
 		home := b.homeOf(path)
 		if rel, err := filepath.Rel(home, path); err == nil && rel != "." {
 			b.show(home, rel)
 		}
-	case offlimits.Covered([]string{"/tmp", "/var/tmp", "/run", "/dev/shm"}, path):
+	case anyBelow([]string{"/tmp", "/var/tmp", "/run", "/dev/shm"}, path):
 		if path != "/tmp" && isReal(path) {
 			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 		}
@@ -87,9 +88,10 @@ func (b *builder) show(home, name string) {
 	}
 }
 
+// homeOf returns the home directory that contains a path, or "".
 func (b *builder) homeOf(path string) string {
 	for _, home := range b.homes {
-		if offlimits.Within(home, path) {
+		if below(home, path) {
 			return home
 		}
 	}
@@ -123,6 +125,17 @@ func isReal(path string) bool {
 	return err == nil && real == path
 }
 
+// below reports whether path is dir or inside it.
+func below(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && (rel == "." || filepath.IsLocal(rel))
+}
+
+// anyBelow reports whether path is one of dirs or inside one.
+func anyBelow(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return below(dir, path) })
+}
+
 // maxFirstLine bounds the bytes read from a script.
 const maxFirstLine = 64 << 10
 
@@ -132,7 +145,7 @@ const maxFirstLine = 64 << 10
 func ProgramFiles(path, workspace string, env []string) (dirs []string) {
 	for range 2 {
 		for range maxLinks {
-			if offlimits.Within(workspace, path) {
+			if below(workspace, path) {
 				return dirs
 			}
 			dirs = append(dirs, installation(path))
@@ -143,10 +156,10 @@ func ProgramFiles(path, workspace string, env []string) (dirs []string) {
 			if !filepath.IsAbs(to) {
 				to = filepath.Join(filepath.Dir(path), to)
 			}
-			path = filepath.Clean(to)
+			path = to
 		}
 		real, err := filepath.EvalSymlinks(path)
-		if err != nil || offlimits.Within(workspace, real) {
+		if err != nil || below(workspace, real) {
 			return dirs
 		}
 		dirs = append(dirs, installation(real))
@@ -178,6 +191,7 @@ func installation(path string) string {
 	return dir
 }
 
+// interpreter returns the words of a script's "#!" line.
 func interpreter(path string) []string {
 	f, err := safeopen.OpenFile(path, os.O_RDONLY, 0, safeopen.Follow)
 	if err != nil {

@@ -144,16 +144,18 @@ func TestLowerPutsBack(t *testing.T) {
 // The error for a run whose state is unreadable names the directory to delete.
 func TestUnreadableRun(t *testing.T) {
 	t.Parallel()
-	s := lowerSpace(t)
-	box.Abandon(s.begin())
-	files, err := filepath.Glob(filepath.Join(s.state, "run-*", "check"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	require.NoError(t, os.WriteFile(files[0], nil, 0o600))
-	_, err = box.Recover(t.Context(), s.state)
-	require.ErrorContains(t, err, filepath.Dir(files[0]))
-	require.NoError(t, os.RemoveAll(filepath.Dir(files[0])))
-	require.NoError(t, s.begin().Cancel())
+	for _, name := range []string{"check", "state.json"} {
+		s := lowerSpace(t)
+		box.Abandon(s.begin())
+		files, err := filepath.Glob(filepath.Join(s.state, "run-*", name))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		require.NoError(t, os.WriteFile(files[0], nil, 0o600))
+		_, err = box.Recover(t.Context(), s.state)
+		require.ErrorContains(t, err, filepath.Dir(files[0]))
+		require.NoError(t, os.RemoveAll(filepath.Dir(files[0])))
+		require.NoError(t, s.begin().Cancel())
+	}
 }
 
 // Files that one command planted while another one was starting are not taken for the user's, whichever ends
@@ -246,7 +248,7 @@ func TestOverlap(t *testing.T) {
 			begin := func() *box.Run {
 				cmd, run, err := s.request.Prepare("/none", proc.Command{Path: "/bin/true", Env: s.env()})
 				require.NoError(t, err)
-				_, _, err = cmd.Box.Plan()
+				_, err = cmd.Box.Plan()
 				require.NoError(t, err)
 				return run
 			}

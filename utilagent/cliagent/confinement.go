@@ -76,7 +76,7 @@ func (r *runner) confined() (*confinement, error) {
 			return nil, err
 		}
 	} else {
-		r.ahead = box.StartAhead(r.boxProgram, r.cwd, r.sandbox.Network, true, nil)
+		r.ahead = box.StartAhead(r.boxProgram, r.cwd, r.sandbox.Network, true)
 		r.closers = append(r.closers, r.ahead.Discard)
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")

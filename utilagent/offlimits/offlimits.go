@@ -44,7 +44,7 @@ func (l List) Hidden() []string { return l.hidden }
 // Inside returns the hidden paths inside dir, relative to it and slash-separated.
 func (l List) Inside(dir string) (inside []string) {
 	for _, path := range l.hidden {
-		if rel, err := filepath.Rel(dir, path); err == nil && Within(dir, path) && rel != "." {
+		if rel, err := filepath.Rel(dir, path); err == nil && within(dir, path) && rel != "." {
 			inside = append(inside, filepath.ToSlash(rel))
 		}
 	}
@@ -67,19 +67,19 @@ func (l List) Closed() (closed []string) {
 	var add func(path string)
 	add = func(path string) {
 		open := append(slices.Clone(l.readable), l.writable...)
-		if !slices.ContainsFunc(open, func(o string) bool { return Within(path, o) }) {
+		if !slices.ContainsFunc(open, func(o string) bool { return within(path, o) }) {
 			closed = append(closed, path)
 			return
 		}
 		entries, _ := os.ReadDir(path) // an unreadable directory is closed anyway
 		for _, entry := range entries {
-			if below := filepath.Join(path, entry.Name()); !Covered(open, below) && len(closed) < maxClosed {
+			if below := filepath.Join(path, entry.Name()); !covered(open, below) && len(closed) < maxClosed {
 				add(below)
 			}
 		}
 	}
 	for _, path := range l.hidden {
-		if !Covered(l.writable, path) {
+		if !covered(l.writable, path) {
 			add(path)
 		}
 	}
@@ -105,7 +105,7 @@ func (l List) Writable() []string { return l.writable }
 // links. If the workspace is itself inside a hidden path, that was the user's choice.
 func (l List) Read(workspace, path string) error {
 	for _, h := range l.hidden {
-		if Within(h, path) && !Within(h, workspace) && !Covered(l.readable, path) && !Covered(l.writable, path) {
+		if within(h, path) && !within(h, workspace) && !covered(l.readable, path) && !covered(l.writable, path) {
 			return fmt.Errorf("%s is off limits: it has keys and settings of programs. Continue without it (a "+
 				"person can allow it: sandbox.allowRead in config.yaml)", h)
 		}
@@ -152,18 +152,15 @@ func refused(name, why string) error {
 
 // lifted reports whether the user allowed a path by a name that is guarded or inside a guarded path.
 func (l List) lifted(guarded, path string) bool {
-	return slices.ContainsFunc(l.writable, func(w string) bool { return Within(guarded, w) && Within(w, path) })
+	return slices.ContainsFunc(l.writable, func(w string) bool { return within(guarded, w) && within(w, path) })
 }
 
-// Within reports whether path is dir or inside it. Both are absolute and clean.
-func Within(dir, path string) bool {
-	rest, inside := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
-	return inside && (rest == "" || os.IsPathSeparator(rest[0]))
+func within(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// Covered reports whether path is one of dirs or inside one.
-func Covered(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return Within(d, path) })
+func covered(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return within(d, path) })
 }
 
 // reserved returns the reason why a name in a workspace must not be written, or "".
@@ -182,6 +179,7 @@ func reserved(name string) string {
 	return ""
 }
 
+// isAgents reports whether a normalized name is one that agents obey in a directory.
 func isAgents(name string) bool {
 	return programs.Obeyed(name) || name == ".agents" || name == ".aider.conf.yml"
 }

@@ -80,7 +80,7 @@ func New(o Options) List {
 	if home == "" || home == string(filepath.Separator) {
 		return l
 	}
-	if dir := o.resolve(o.Dir); dir != "" && Within(dir, home) {
+	if dir := o.resolve(o.Dir); dir != "" && within(dir, home) {
 		l.user = home
 	}
 	l.hideHome(home, o.inHome(home))
@@ -92,7 +92,7 @@ func New(o Options) List {
 	}
 	for _, name := range append(o.inHome(home), ".profile", ".cache", "bin", filepath.Join("go", "bin")) {
 		// Even if they don't exist yet.
-		if at := filepath.Join(home, name); !Covered(l.hidden, at) && !Covered(l.guards, at) && !Covered(l.writable, at) {
+		if at := filepath.Join(home, name); !covered(l.hidden, at) && !covered(l.guards, at) && !covered(l.writable, at) {
 			l.guards = append(l.guards, at)
 		}
 	}
@@ -100,11 +100,12 @@ func New(o Options) List {
 }
 
 func (l *List) hide(path string) {
-	if path != string(filepath.Separator) && !Covered(l.hidden, path) && !Covered(l.readable, path) {
+	if path != string(filepath.Separator) && !covered(l.hidden, path) && !covered(l.readable, path) {
 		l.hidden = append(l.hidden, path)
 	}
 }
 
+// inHome returns the names in a home that programs need, relative to it.
 func (o Options) inHome(home string) (names []string) {
 	for _, name := range ShownInHome() {
 		names = append(names, filepath.FromSlash(name))
@@ -129,7 +130,7 @@ func (l *List) hideHome(dir string, shown []string) {
 			continue
 		}
 		if e.Type()&os.ModeSymlink != 0 {
-			if real, err := filepath.EvalSymlinks(at); err == nil && l.user != "" && Within(l.user, real) && !Covered(l.writable, real) {
+			if real, err := filepath.EvalSymlinks(at); err == nil && l.user != "" && within(l.user, real) && !covered(l.writable, real) {
 				l.guards = append(l.guards, real)
 			}
 			continue
@@ -152,6 +153,7 @@ func (l *List) hideBut(dir string, shown []string) {
 	}
 }
 
+// inside returns the names inside a directory, relative to it.
 func inside(dir string, names []string) (found []string) {
 	for _, name := range names {
 		if rest, ok := strings.CutPrefix(name, dir+string(filepath.Separator)); ok {
@@ -209,9 +211,10 @@ func (o Options) resolve(name string) string {
 	return real
 }
 
+// guarded returns an error if a path is guarded or inside a guarded path.
 func (l List) guarded(path string) error {
 	for _, g := range l.guards {
-		if Within(folded(g), folded(path)) && !Covered(l.writable, path) {
+		if within(folded(g), folded(path)) && !covered(l.writable, path) {
 			return fmt.Errorf("%s is off limits: it controls what runs when its owner logs in or types a command. "+
 				"Leave it as it is, and describe the change in your answer", g)
 		}
@@ -222,7 +225,7 @@ func (l List) guarded(path string) error {
 // dotted returns an error for hidden names in the home directory, if the workspace contains it, even if they
 // don't exist yet.
 func (l List) dotted(path string) error {
-	if l.user == "" || !Within(folded(l.user), folded(path)) || Covered(l.writable, path) {
+	if l.user == "" || !within(folded(l.user), folded(path)) || covered(l.writable, path) {
 		return nil
 	}
 	rel, err := filepath.Rel(folded(l.user), folded(path))

@@ -119,10 +119,10 @@ func followed(path string) string {
 // that contains the whole workspace are recognized only by name.
 func (p pointer) guards(workspace, path string) bool {
 	at, name := strings.ToLower(p.path), strings.ToLower(path)
-	if p.hooks && Within(p.path, workspace) {
+	if p.hooks && within(p.path, workspace) {
 		return filepath.Dir(name) == at && isHook(filepath.Base(name))
 	}
-	return Within(at, name)
+	return within(at, name)
 }
 
 // isHook reports whether git runs a file with this name automatically.
@@ -143,7 +143,7 @@ func hooks() []string {
 // for submodules: the file .git alone proves nothing. top is absolute and free of symbolic links.
 func Module(top string) (git string, ok bool) {
 	git, common, ok := gitdir.Dirs(top)
-	if !ok || git != common || Within(top, git) || Within(git, top) {
+	if !ok || git != common || within(top, git) || within(git, top) {
 		return "", false
 	}
 	text, err := safeopen.ReadFile(filepath.Join(git, "config"), maxFileBytes, safeopen.NoFollow)

@@ -34,6 +34,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
+// ofJSON parses a command's output as a single JSON value.
 func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, error) {
 	data = bytes.TrimSpace(data)
 	value, err := exactjson.Parse(data)
@@ -334,6 +335,7 @@ type turns struct {
 	err   error
 }
 
+// add adds a turn.
 func (w *turns) add(ctx context.Context, t protocol.Turn) {
 	if w.err != nil {
 		return

@@ -174,6 +174,7 @@ func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Netw
 	return config.Network(settings, alias, inv.Workflow, inv.Role)
 }
 
+// runHeld runs the command of a role in the sandbox.
 func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
 	path, err := proc.LookPath(inv.Command, inv.Dir, inv.Env)
@@ -196,10 +197,15 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
 	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
 	if held.Box != nil {
-		if s.boxed.Load() {
-			held.Box.Next = func(first []byte) {
-				s.ahead.Swap(box.StartAhead(held.Path, inv.Dir, c.Network, false, first)).Discard()
+		started, again := inv.Started, s.boxed.Load()
+		inv.Started = func(pid int) error {
+			if again {
+				s.ahead.Swap(box.StartAhead(held.Path, inv.Dir, c.Network, false)).Discard()
 			}
+			if started == nil {
+				return nil
+			}
+			return started(pid)
 		}
 		held.Box.Soon, held.Box.Ahead = true, s.ahead.Swap(nil)
 	}
@@ -293,6 +299,7 @@ func (s *Sandbox) held(
 	}, nil
 }
 
+// recoverHeld reverts the changes of commands that were killed.
 func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 	recovered, err := box.Recover(ctx, c.State, c.Guard)
 	for _, text := range recovered {
@@ -303,6 +310,7 @@ func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 	}
 }
 
+// offLimits returns the paths that commands in a directory must not access.
 func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string, shown ...string) offlimits.List {
 	get := s.env.Get
 	return offlimits.New(offlimits.Options{

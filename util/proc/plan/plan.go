@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"strconv"
 
@@ -11,16 +10,12 @@ import (
 )
 
 // Version is the version of the plan. uwf and uwf-box must have the same version.
-const Version = "4"
+const Version = "3"
 
-// SocketFD is uwf-box's end of a socket. It receives two [Message]s: the part of the plan that doesn't depend on the
-// workspace, perhaps long before the rest. With the rest come the program's streams, a file for the report of the exit,
-// and files that stay open while uwf-box runs. It sends a [Report] when the program has started or failed to start, and
-// one when it has exited. Without a plan, it exits.
+// SocketFD is uwf-box's end of a socket. It receives the encoded plan to its end, and with the first bytes the program's
+// streams, a file for the report of the exit, and files that stay open while uwf-box runs. It sends a [Report] when the
+// program has started or failed to start, and one when it has exited. Without a plan, it exits.
 const SocketFD = 3
-
-// MaxSize bounds the size of an encoded plan, in bytes.
-const MaxSize = 64 << 20
 
 // MaxFiles is the maximum number of files that come with a plan.
 const MaxFiles = 64
@@ -31,8 +26,7 @@ const ListenPort = 3128
 // Failed is the exit status of uwf-box if it could not start the program.
 const Failed = 125
 
-// Plan describes one run, or the first part of it: its homes with what is shown in them, Nest, Keep and NoUnixSockets.
-// Paths are absolute and without symbolic links.
+// Plan describes one run. Paths are absolute and without symbolic links.
 type Plan struct {
 	Version string
 	Path    string   // of the program; not searched in PATH; "" runs nothing
@@ -115,11 +109,6 @@ const StageStart = "start"
 
 // Encode encodes a plan.
 func Encode(p Plan) []byte { return codec.Encode(p.code) }
-
-// Message adds an encoded plan to a text, with its length before it.
-func Message(text, encoded []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(text, uint32(len(encoded))), encoded...)
-}
 
 // Decode decodes a plan. If the plan's version is another one, only that is decoded.
 func Decode(data []byte) (p Plan, err error) {

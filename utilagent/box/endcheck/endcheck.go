@@ -53,6 +53,7 @@ type Found struct {
 	GitDirs      []string // all git directories that the command could write; absolute
 	Obeyed       []string // files that agents, uwf, or version control systems other than git obey
 	Secrets      []string // .env files
+	Cut          bool     // there are more than Most directories
 }
 
 // Before is the state of a workspace before a command.
@@ -77,7 +78,6 @@ type state struct {
 	Tops      map[string]stamp  // stamps of GitDirs
 	Repos     map[string]*repo  // by absolute path of the git directory
 	Pointers  map[string]string // target of each .git file or link, by path
-	More      []byte            // state of the caller, saved with this one
 }
 
 const defaultMost = 20_000
@@ -161,6 +161,7 @@ func (b *Before) Since(o *Before) {
 	}
 }
 
+// could reports whether the command could write an absolute path.
 func (b *Before) could(at string) bool {
 	return slices.ContainsFunc(append([]string{b.Workspace}, b.GitDirs...), func(dir string) bool { return isBelow(dir, at) })
 }
@@ -205,7 +206,7 @@ func (b *Before) Found() (f Found) {
 	for _, names := range [][]string{f.Repositories, f.Obeyed, f.Secrets} {
 		slices.Sort(names)
 	}
-	f.GitDirs = slices.Sorted(maps.Keys(b.Repos))
+	f.GitDirs, f.Cut = slices.Sorted(maps.Keys(b.Repos)), len(b.Unseen) > 0
 	return f
 }
 
@@ -381,6 +382,7 @@ func (e *end) pointed() {
 	}
 }
 
+// obeyed moves new files that agents or uwf obey.
 func (e *end) obeyed() {
 	for _, at := range e.with(func(d *dir) bool { return len(d.Obeyed) > 0 }) {
 		was := e.before(at)
@@ -510,6 +512,7 @@ func rename(root *os.Root, name, dir, as string) error {
 	return fs.ErrExist
 }
 
+// repositoriesNow disarms new settings in git directories.
 func (e *end) repositoriesNow() {
 	now, tops, led := e.repositories(e.was.Repos), e.tops(), map[string]bool{}
 	for name, to := range e.pointers() { // a new work tree here adds an entry to a repository elsewhere

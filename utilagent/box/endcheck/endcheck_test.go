@@ -73,7 +73,7 @@ func TestFound(t *testing.T) {
 	o.Most = 3
 	b, err = Begin(o)
 	require.NoError(t, err)
-	require.NotEmpty(t, b.Unseen)
+	require.True(t, b.Found().Cut)
 }
 
 func TestDisarmed(t *testing.T) {

@@ -185,6 +185,7 @@ func (l *look) with(match func(*dir) bool) (paths []string) {
 	return paths
 }
 
+// note reads a directory.
 func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 	if l.opens && st.Perm&0o500 != 0o500 {
 		_ = top.root.Chmod(at, st.Perm|0o700) // otherwise its contents stay invisible
@@ -260,6 +261,7 @@ func isSecret(p string) bool {
 // the directory in which it starts and in all parents, and then obeys its config and hooks.
 type shape struct{ head, objects, refs, common bool }
 
+// add counts an entry by its normalized name.
 func (s *shape) add(name string) {
 	switch name {
 	case "head":
@@ -273,6 +275,7 @@ func (s *shape) add(name string) {
 	}
 }
 
+// isGit reports whether git accepts the directory as a repository.
 func (s shape) isGit() bool { return s.head && (s.common || s.objects && s.refs) }
 
 // Bounds for scanning repositories.
@@ -301,6 +304,7 @@ type repo struct {
 	Passed  map[string]bool   // files whose changes git ignores, and objects that git replaces
 }
 
+// tops returns the stamps of the workspace's git directories.
 func (l *look) tops() map[string]stamp {
 	all := map[string]stamp{}
 	for _, s := range l.spaces[1:] {
@@ -309,6 +313,7 @@ func (l *look) tops() map[string]stamp {
 	return all
 }
 
+// lost returns the workspace's git directories that are no longer repositories.
 func (l *look) lost() map[string]bool {
 	all := map[string]bool{}
 	for _, at := range l.GitDirs {
@@ -321,6 +326,7 @@ func (l *look) lost() map[string]bool {
 	return all
 }
 
+// own reports whether a path is one of the workspace's git directories.
 func (l *look) own(at string) bool { return slices.Contains(l.GitDirs, at) }
 
 // pointers returns the targets of the .git files and links in the workspace.
@@ -440,6 +446,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 	return found
 }
 
+// accepted reports whether git accepts a directory as a repository.
 func (l *look) accepted(s *space, name string) bool {
 	has := func(entry string) bool { return there(s, join(name, entry)) }
 	return there(s, name) && shape{has("HEAD"), has("objects"), has("refs"), has("commondir")}.isGit()

@@ -134,6 +134,7 @@ func (m Merging) write(ctx context.Context, base, changed settings) (*choice, er
 	}
 }
 
+// edit returns a config with changes made by git.
 func (m Merging) edit(ctx context.Context, text []byte, edits [][]string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "uwf-config-")
 	if err != nil {
@@ -254,6 +255,7 @@ func (m Merging) kept(ctx context.Context) (text []byte, messages []string, err 
 	return text, messages, err
 }
 
+// differing returns the sorted keys whose values differ.
 func differing(a, b settings) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -314,6 +316,7 @@ func newChoice(base, changed settings) *choice {
 	return c
 }
 
+// split splits a key into its section, subsection and name.
 func split(key string) (section, sub, name string) {
 	section, rest, _ := strings.Cut(key, ".")
 	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
@@ -370,6 +373,7 @@ func (c *choice) address(value string) bool {
 	return false
 }
 
+// has reports whether a section has any key.
 func (s settings) has(section, sub string) bool {
 	for key := range s {
 		if strings.HasPrefix(key, section+"."+sub+".") {
@@ -436,6 +440,7 @@ func (c *choice) settle(real, final settings) {
 	}
 }
 
+// pointsTo reports whether a branch fetches from or pushes to a remote.
 func (s settings) pointsTo(remote string) bool {
 	for key, values := range s {
 		section, _, name := split(key)
@@ -470,6 +475,7 @@ func (c *choice) report(key string, is []string) {
 	}
 }
 
+// reports returns the messages for a person.
 func (c *choice) reports() []string {
 	lines := c.lines
 	if more := len(lines) - maxNames; more > 0 {

@@ -8,8 +8,6 @@
 package inside
 
 import (
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +24,11 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine/filter"
 )
 
-// patience bounds how long this process waits for a plan, in seconds: while it exists, so do its mounts.
-const patience = 10 * 60
+const (
+	maxPlan = 64 << 20 // bytes
+	// patience bounds how long this process waits for a plan: while it exists, so do its mounts.
+	patience = 10 * 60 // seconds
+)
 
 // stageError reports why a program was not started.
 type stageError struct {
@@ -53,36 +54,19 @@ func Main(stderr io.Writer) int {
 			"plan version "+plan.Version)
 		return plan.Failed
 	}
-	// The program inherits none of our descriptors, nor their locks.
-	err := at("descriptors", unix.CloseRange(plan.SocketFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC))
-	// Privileges belong to a thread, and the program inherits those of the one that starts it.
-	todo, done := make(chan func() error), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		for f := range todo {
-			done <- f()
-		}
-	}()
-	s, t := socket{}, (*tree)(nil)
-	first, failed := s.plan()
-	if err = cmp.Or(err, failed); err == nil {
-		todo <- func() error { return restrict(first) }
-		t, err = newTree(first.Mounts)
-		err = cmp.Or(err, <-done)
-	}
-	p, failed := s.plan()
-	if errors.Is(failed, io.EOF) && !errors.As(err, new(*stageError)) { // uwf has exited, or needs no program
+	runtime.LockOSThread() // privileges belong to a thread, and the program inherits this one's
+	p, files, err := receive()
+	if errors.Is(err, io.EOF) { // uwf has exited, or needs no program
 		return plan.Failed
 	}
 	signals := forward() // not before: a signal ends a process that waits, instead of a later program
-	listener, rules := -1, -1
-	if err = cmp.Or(err, failed); err == nil {
-		listener, rules, err = prepare(p, t)
+	listener := -1
+	if err == nil {
+		listener, err = prepare(p)
 	}
 	pid := 0
-	if err == nil {
-		todo <- func() (err error) { pid, err = start(p, rules, signals); return err }
-		err = <-done
+	if err == nil && p.Path != "" {
+		pid, err = start(p, signals)
 	}
 	if err != nil {
 		report(failure(err), -1)
@@ -98,8 +82,8 @@ func Main(stderr io.Writer) int {
 	}
 	endAll()
 	raw := uint32(status)
-	_, _ = unix.Write(s.status, plan.Report{Ended: &raw}.Line()) // nobody is there to learn of an error
-	for _, fd := range s.locks {
+	_, _ = unix.Write(files.status, plan.Report{Ended: &raw}.Line()) // nobody is there to learn of an error
+	for _, fd := range files.locks {
 		_ = unix.Close(fd)
 	}
 	report(plan.Report{Ended: &raw}, -1)
@@ -109,104 +93,112 @@ func Main(stderr io.Writer) int {
 	return status.ExitStatus()
 }
 
-// socket receives the plan, and files with it. It replaces this process's streams.
-type socket struct {
+// given holds the files that come with a plan, except the streams.
+type given struct {
 	status int   // file for the report of the exit
 	locks  []int // held while this process runs
 }
 
-// Read implements io.Reader.
-func (s *socket) Read(b []byte) (n int, err error) {
-	oob, more := make([]byte, unix.CmsgSpace(4*plan.MaxFiles)), 0
-	for again := true; again; again = errors.Is(err, unix.EINTR) {
-		n, more, _, _, err = unix.Recvmsg(plan.SocketFD, b, oob, unix.MSG_CMSG_CLOEXEC)
-	}
-	if err == nil && more > 0 {
-		err = s.take(oob[:more])
+// receive waits for the plan, and replaces this process's streams by the program's. The error is io.EOF if there is no
+// plan.
+func receive() (p plan.Plan, files given, err error) {
+	text, oob := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*plan.MaxFiles))
+	n, more := 0, 0
+	err = unix.SetsockoptTimeval(plan.SocketFD, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: patience})
+	for again := err == nil; again; again = errors.Is(err, unix.EINTR) {
+		n, more, _, _, err = unix.Recvmsg(plan.SocketFD, text, oob, unix.MSG_CMSG_CLOEXEC)
 	}
 	if err == nil && n == 0 || errors.Is(err, unix.EAGAIN) {
 		err = io.EOF
 	}
-	return max(n, 0), err
-}
-
-// plan waits for the next part of the plan. The error is io.EOF if there is none.
-func (s *socket) plan() (p plan.Plan, err error) {
-	wait := unix.Timeval{Sec: patience}
-	err = unix.SetsockoptTimeval(plan.SocketFD, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
-	size := make([]byte, 4)
 	if err == nil {
-		_, err = io.ReadFull(s, size)
+		files, err = takeFiles(oob[:more])
 	}
-	text := make([]byte, min(binary.BigEndian.Uint32(size), plan.MaxSize))
+	if err != nil {
+		return p, files, at("plan", err)
+	}
+	rest, err := io.ReadAll(io.LimitReader(os.NewFile(plan.SocketFD, "plan"), maxPlan))
 	if err == nil {
-		_, err = io.ReadFull(s, text)
+		p, err = plan.Decode(append(text[:n], rest...))
 	}
-	if err == nil {
-		p, err = plan.Decode(text)
+	if err != nil {
+		return p, files, at("plan", err)
 	}
-	if err == nil && p.Version != plan.Version {
-		return p, at("version", fmt.Errorf("uwf uses plan version %q, but uwf-box supports %q; install both from "+
+	if p.Version != plan.Version {
+		return p, files, at("version", fmt.Errorf("uwf uses plan version %q, but uwf-box supports %q; install both from "+
 			"one release", p.Version, plan.Version))
 	}
-	return p, at("plan", err)
+	return p, files, nil
 }
 
-func (s *socket) take(oob []byte) error {
-	var fds []int
+// takeFiles takes the files that come with a plan.
+func takeFiles(oob []byte) (given, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
-	if err == nil && len(messages) == 1 {
-		fds, err = unix.ParseUnixRights(&messages[0])
+	if err != nil || len(messages) != 1 {
+		return given{}, errors.Join(unix.EBADMSG, err)
 	}
-	if len(fds) < 4 {
-		return errors.Join(unix.EBADMSG, err)
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) < 4 {
+		return given{}, errors.Join(unix.EBADMSG, err)
 	}
 	for stream := range 3 {
-		err = errors.Join(err, unix.Dup3(fds[stream], stream, 0), unix.Close(fds[stream]))
+		if err := unix.Dup3(fds[stream], stream, 0); err != nil {
+			return given{}, err
+		}
+		_ = unix.Close(fds[stream])
 	}
-	s.status, s.locks = fds[3], fds[4:]
-	return err
+	return given{fds[3], fds[4:]}, nil
 }
 
-// restrict drops this thread's privileges, except Landlock's, which needs the program's file system.
+// prepare turns this process into the program's environment. It returns the listener in its network, or -1.
+func prepare(p plan.Plan) (listener int, err error) {
+	listener = -1
+	// The program inherits none of our descriptors, nor their locks.
+	if err := unix.CloseRange(plan.SocketFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return -1, at("descriptors", err)
+	}
+	if p.Network {
+		if err := loopback(); err != nil {
+			return -1, at("network", err)
+		}
+	}
+	if p.Listen {
+		if listener, err = listen(); err != nil {
+			return -1, at("network", err)
+		}
+	}
+	return listener, restrict(p)
+}
+
+// restrict sets up the program's file system, and drops privileges.
 func restrict(p plan.Plan) error {
+	mask := unix.Umask(0) // so that files get exactly the requested mode
+	err := mount(p)
+	unix.Umask(mask)
+	if err != nil {
+		return err
+	}
+	if err := unix.Chdir(p.Dir); err != nil {
+		return at("directory", fmt.Errorf("%s: %w", p.Dir, err))
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return at("rights", err)
+	}
+	if err := landlock(p); err != nil {
+		return at("landlock", err)
 	}
 	if p.Nest && os.Geteuid() == 0 {
 		p.Keep |= 1 << unix.CAP_SETFCAP // required to be root in a nested namespace
 	}
-	if err := filter.DropCapabilities(p.Keep, true); err != nil {
+	if err := dropCapabilities(p.Keep); err != nil {
 		return at("capabilities", err)
 	}
 	calls := filter.New(filter.Rules{Shares: true, Namespaces: p.Nest, Mounts: p.Nest, NoUnixSockets: p.NoUnixSockets, NoAttributes: p.Keep&(1<<unix.CAP_SETFCAP) != 0})
-	return at("seccomp", calls.Install())
-}
-
-// prepare sets up the program's network and file system. It returns the listener in its network and the rules of
-// Landlock, or -1.
-func prepare(p plan.Plan, t *tree) (listener, rules int, err error) {
-	listener, rules = -1, -1
-	if p.Network {
-		err = loopback()
-	}
-	if p.Listen && err == nil {
-		listener, err = listen()
-	}
-	if err != nil {
-		return listener, rules, at("network", err)
-	}
-	if err := t.finish(p); err != nil {
-		return listener, rules, at("mount", err)
-	}
-	if err := unix.Chdir(p.Dir); err != nil {
-		return listener, rules, at("directory", fmt.Errorf("%s: %w", p.Dir, err))
-	}
-	if rules, err = landlock(p); err != nil {
-		return listener, rules, at("landlock", err)
+	if err := calls.Install(); err != nil {
+		return at("seccomp", err)
 	}
 	// The program runs as the same user, so it must not be able to trace us or take our descriptors.
-	return listener, rules, at("rights", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	return at("rights", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
 func failure(err error) plan.Report {
@@ -230,12 +222,8 @@ func report(r plan.Report, fd int) {
 	_ = unix.Close(fd)
 }
 
-// start applies the rules of Landlock to this thread and starts the program, if any, in a new process group, to which
-// signals are forwarded.
-func start(p plan.Plan, rules int, forward func() <-chan os.Signal) (pid int, err error) {
-	if err := obey(rules); err != nil || p.Path == "" {
-		return 0, at("landlock", err)
-	}
+// start starts the program in a new process group, to which signals are forwarded.
+func start(p plan.Plan, forward func() <-chan os.Signal) (pid int, err error) {
 	signals := forward()
 	if err := ignoreSignals(); err != nil {
 		return 0, at("signals", err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,9 +13,12 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// stash is the directory, in the program's /run, for links and the empty file that are mounted elsewhere, and for mounts
-// that have no place yet. It is gone when the program starts.
-const stash = "/run/.uwf-box"
+// stash is the directory for links and the empty file that are mounted elsewhere. It is gone when the program
+// starts.
+const (
+	stash = "/run/.uwf-box"
+	empty = stash + "/empty"
+)
 
 // readOnly are the attributes of what is only shown.
 const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
@@ -25,196 +26,166 @@ const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
 // taken is a detached mount that will be attached to the program's tree.
 type taken struct {
 	plan.Mount
-	fd    int // -1 if it is created when attached
-	tries int // how often it was taken before
-	dir   bool
+	fd      int // -1 if it is created when attached
+	tries   int // how often it was taken before
+	dir     bool
+	missing bool // it has disappeared
 }
 
 // devices are the entries of /dev, in addition to private terminals.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// tree builds the tree that the program sees. /proc, /dev, /run and homes are built where no path leads: the new /run
-// lies over the root, and the others in its stash. So paths still lead to the machine's files until the tree is finished.
-type tree struct {
-	places []place
-	system int // number of places that aren't homes
-	parent string
-	dir    int // parent, open; -1 if there is none. Most mounts have the same parent as the one before
-}
-
-// place is an open mount of ours that contains a path of the program's tree.
-type place struct {
-	path string
-	fd   int
-}
-
-// newTree begins a tree with homes, and what is shown in them.
-func newTree(homes []plan.Mount) (t *tree, err error) {
-	mask := unix.Umask(0) // so that files get exactly the requested mode
-	defer unix.Umask(mask)
-	t = &tree{dir: -1}
-	err = t.ownPlaces()
-	t.system = len(t.places)
-	for i := 0; i < len(homes) && err == nil; i++ {
-		m := homes[i]
-		if m.Inode = ""; m.Kind == plan.Own { // uwf compares it when it has the rest
-			err = t.aside(m.Path, "tmpfs", "mode=0700,size=10%", unix.MS_NODEV)
-		} else {
-			err = t.add(m)
-		}
+// mount builds the tree that the program sees: it detaches copies of all needed mounts, makes everything
+// read-only, covers system directories with private ones, and attaches the copies.
+func mount(p plan.Plan) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return at("mount", fmt.Errorf("make / private: %w", err))
 	}
-	return t, at("mount", err)
-}
-
-// finish detaches copies of all needed mounts, makes everything read-only, and attaches what was built aside and the
-// copies.
-func (t *tree) finish(p plan.Plan) (err error) {
-	mask := unix.Umask(0)
-	defer unix.Umask(mask)
-	defer t.closeDir()
-	var all []taken
+	var mounts, devs []plan.Mount
 	for _, path := range []string{"/var/tmp", "/tmp"} {
 		if isDir(path) {
-			p.Mounts = slices.Insert(p.Mounts, 0, plan.Mount{Path: path, Kind: plan.Write, From: p.Temporary})
-		}
-	}
-	for _, m := range p.Mounts {
-		taken, err := take(m)
-		if err == nil {
-			all = append(all, taken)
-		} else if !m.Missing || !errors.Is(err, unix.ENOENT) {
-			return err
-		}
-	}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: readOnly}); err != nil {
-		return fmt.Errorf("make / read-only: %w", err)
-	}
-	for i, p := range t.places {
-		err = unix.MountSetattr(p.fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
-		if err == nil && i < t.system {
-			err = t.put(&taken{Mount: plan.Mount{Path: p.path, Kind: plan.Own}})
-		}
-		if err != nil {
-			return fmt.Errorf("cover %s: %w", p.path, err)
-		}
-	}
-	for i := range all {
-		if err := t.put(&all[i]); err != nil {
-			return err
-		}
-	}
-	for i := range all {
-		if err := all[i].seal(); err != nil {
-			return err
-		}
-	}
-	return errors.Join(t.kernelSettings(), os.RemoveAll(stash))
-}
-
-// ownPlaces creates what covers the machine's /proc, /dev and /run.
-func (t *tree) ownPlaces() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make / private: %w", err)
-	}
-	err := unix.Mount("tmpfs", "/", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=5%")
-	run := -1
-	if err == nil {
-		run, err = open("/..") // "/" is below it
-	}
-	if err == nil {
-		t.places = append(t.places, place{"/run", run})
-		err = errors.Join(unix.Mkdirat(run, filepath.Base(stash), 0o700), unix.Mknodat(run, filepath.Base(stash)+"/empty", unix.S_IFREG, 0))
-	}
-	if err != nil {
-		return fmt.Errorf("cover /run: %w", err)
-	}
-	// EPERM: a container has masked parts of /proc. Keep the existing one, which shows no secrets of the
-	// namespace.
-	err = t.aside("/proc", "proc", "", unix.MS_NODEV|unix.MS_NOEXEC)
-	if err != nil && !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	t.otherPids()
-	for _, err := range []error{
-		t.aside("/dev", "tmpfs", "mode=0755,size=64k", unix.MS_NODEV),
-		t.aside("/dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620", unix.MS_NOEXEC),
-		t.aside("/dev/shm", "tmpfs", "mode=1777,size=25%", unix.MS_NODEV),
-	} {
-		if err != nil {
-			return err
+			mounts = append(mounts, plan.Mount{Path: path, Kind: plan.Write, From: p.Temporary})
 		}
 	}
 	for _, name := range devices {
-		if err := t.add(plan.Mount{Path: "/dev/" + name, Kind: plan.Write}); err != nil {
+		devs = append(devs, plan.Mount{Path: "/dev/" + name, Kind: plan.Write})
+	}
+	mounts = append(mounts, p.Mounts...)
+	all, own, program := make([]taken, len(mounts)), make([]taken, len(devs)), tree{dir: -1}
+	defer program.close()
+	// What is only shown is taken when everything is read-only, and needs no attributes then.
+	err := errors.Join(takeAll(all, mounts, false), takeAll(own, devs, false))
+	if err != nil {
+		return at("mount", err)
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: readOnly}); err != nil {
+		return at("mount", fmt.Errorf("make / read-only: %w", err))
+	}
+	if err = takeAll(all, mounts, true); err == nil {
+		err = ownPlaces(own)
+	}
+	if err == nil {
+		err = each(all, program.put)
+	}
+	if err == nil {
+		err = each(all, (*taken).seal)
+	}
+	return at("mount", errors.Join(err, kernelSettings(), os.RemoveAll(stash)))
+}
+
+// takeAll takes mounts that only show something, or the others.
+func takeAll(all []taken, mounts []plan.Mount, shown bool) error {
+	for i, m := range mounts {
+		attributes := uint64(unix.MOUNT_ATTR_NOSUID)
+		if m.Kind == plan.Show {
+			attributes = 0
+		}
+		if shown != (attributes == 0) {
+			continue
+		}
+		t, err := take(m, attributes)
+		if t.missing = m.Missing && errors.Is(err, unix.ENOENT); err != nil && !t.missing {
 			return err
 		}
+		all[i] = t
 	}
-	links := [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}}
-	for _, l := range links {
-		if err := t.add(plan.Mount{Path: "/dev/" + l[1], Kind: plan.Link, From: l[0]}); err != nil {
-			return err
+	return nil
+}
+
+// each calls do for the mounts that are there.
+func each(all []taken, do func(*taken) error) error {
+	for i := range all {
+		if t := &all[i]; !t.missing {
+			if err := do(t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// aside mounts a file system for a path where no path leads.
-func (t *tree) aside(path, kind, options string, flags uintptr) error {
-	run, name := t.places[0].fd, fmt.Sprint(filepath.Base(stash), "/place", len(t.places))
-	err := unix.Mkdirat(run, name, 0o755)
-	point, fd := -1, -1
-	if err == nil {
-		point, err = openIn(run, name)
+// ownPlaces covers the machine's /proc, /dev and /run.
+func ownPlaces(own []taken) error {
+	// EPERM: a container has masked parts of /proc. Keep the existing one, which shows no secrets of the
+	// namespace.
+	err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("mount /proc: %w", err)
 	}
-	if err == nil {
-		err = errors.Join(unix.Mount(kind, link(point), kind, unix.MS_NOSUID|flags, options), unix.Close(point))
+	otherPids()
+	if err := tmpfs("/dev", "mode=0755,size=64k"); err != nil {
+		return err
 	}
-	if err == nil {
-		fd, err = openIn(run, name)
+	devs := tree{dir: -1}
+	defer devs.close()
+	if err := each(own, devs.put); err != nil {
+		return err
 	}
+	links := [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}}
+	for _, l := range links {
+		if err := unix.Symlink(l[0], "/dev/"+l[1]); err != nil {
+			return fmt.Errorf("make /dev/%s: %w", l[1], err)
+		}
+	}
+	if err := errors.Join(unix.Mkdir("/dev/pts", 0o755), unix.Mkdir("/dev/shm", 0o755)); err != nil {
+		return fmt.Errorf("make /dev: %w", err)
+	}
+	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 	if err != nil {
-		return fmt.Errorf("cover %s: %w", path, err)
+		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
-	t.places = append(t.places, place{path, fd})
-	return nil
+	for _, place := range [][2]string{{"/dev/shm", "mode=1777,size=25%"}, {"/run", "mode=0755,size=5%"}} {
+		if err := tmpfs(place[0], place[1]); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unix.Mkdir(stash, 0o700), unix.Mknod(empty, unix.S_IFREG, 0))
 }
 
 // otherPids makes process IDs start at a varying number. Programs that store their ID in a shared file would
 // confuse each other if all started at 2.
-func (t *tree) otherPids() {
-	at, err := t.find("/proc/sys/kernel/ns_last_pid")
-	if err != nil {
-		return
-	}
-	if f, err := os.OpenFile(link(at), os.O_WRONLY, 0); err == nil {
+func otherPids() {
+	if f, err := os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err == nil {
 		var now unix.Timespec
 		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
 		_, _ = f.WriteString(strconv.Itoa(1000 + int(now.Nsec/1000%30000)))
 		_ = f.Close()
 	}
-	_ = unix.Close(at)
 }
 
 // kernelSettings covers files that belong to root and that the root of any namespace could therefore write.
 // While they are covered, the kernel refuses to mount another /proc.
-func (t *tree) kernelSettings() error {
+func kernelSettings() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
+	proc := tree{dir: -1}
+	defer proc.close()
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
-		if err := t.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true}); err != nil {
+		t, err := take(plan.Mount{Path: path, Kind: plan.Show}, readOnly)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err == nil {
+			err = proc.put(&t)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take returns a detached copy of a mount.
-func take(m plan.Mount) (taken, error) {
-	t, attributes := taken{Mount: m, fd: -1}, uint64(unix.MOUNT_ATTR_NOSUID)
-	if m.Kind == plan.Show {
-		attributes = readOnly
+func tmpfs(path, options string) error {
+	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("cover %s: %w", path, err)
 	}
+	return nil
+}
+
+// take returns a detached copy of a mount, to which attributes are added.
+func take(m plan.Mount, attributes uint64) (taken, error) {
+	t := taken{Mount: m, fd: -1}
 	if t.dir = m.Kind == plan.Own; t.dir || m.Kind == plan.Link {
 		return t, nil
 	}
@@ -250,7 +221,10 @@ func clone(from int, attributes uint64) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	return fd, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
+	if attributes != 0 {
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
+	}
+	return fd, err
 }
 
 // overlay covers a directory with an overlay, which receives all writes. It is volatile: otherwise its end waits until
@@ -298,94 +272,79 @@ func openIn(dir int, path string) (int, error) {
 	})
 }
 
+// link returns a path of an open file.
 func link(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-func (t *tree) find(path string) (int, error) {
-	for _, p := range slices.Backward(t.places) { // a home may be in /run
-		if rest, inside := strings.CutPrefix(path+"/", p.path+"/"); inside {
-			return openIn(p.fd, "./"+strings.TrimSuffix(rest, "/"))
-		}
-	}
-	return open(path)
+// tree attaches mounts to the program's tree. Most have the same parent directory as the one before.
+type tree struct {
+	parent string
+	dir    int // the parent, open; -1 if there is none
 }
 
 // in opens the directory of a path, which it makes if it doesn't exist.
-func (t *tree) in(path string) (dir int, name string, err error) {
-	parent, name := filepath.Dir(path), cmp.Or(path[strings.LastIndexByte(path, '/')+1:], ".")
-	if parent == t.parent && t.dir >= 0 {
-		return t.dir, name, nil
+func (r *tree) in(path string) (dir int, name string, err error) {
+	parent, name := split(path)
+	if name == "" { // the root
+		name = "."
 	}
-	if dir, err = t.find(parent); errors.Is(err, unix.ENOENT) {
-		dir, err = t.makePoint(parent)
+	if parent == r.parent && r.dir >= 0 {
+		return r.dir, name, nil
+	}
+	if dir, err = open(parent); errors.Is(err, unix.ENOENT) {
+		dir, err = makePoint(parent, true)
 	}
 	if err == nil {
-		t.closeDir()
-		t.parent, t.dir = parent, dir
+		r.close()
+		r.parent, r.dir = parent, dir
 	}
 	return dir, name, err
 }
 
-func (t *tree) closeDir() {
-	if t.dir >= 0 {
-		_ = unix.Close(t.dir)
+func (r *tree) close() {
+	if r.dir >= 0 {
+		_ = unix.Close(r.dir)
 	}
-	t.dir = -1
-}
-
-// add takes and attaches a mount, unless its file is gone.
-func (t *tree) add(m plan.Mount) error {
-	taken, err := take(m)
-	if m.Missing && errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err == nil {
-		err = t.put(&taken)
-	}
-	return err
+	r.dir = -1
 }
 
 // put attaches a mount, to a new file or directory where nothing exists.
-func (t *tree) put(m *taken) error {
-	dir, name, err := t.in(m.Path)
+func (r *tree) put(t *taken) error {
+	dir, name, err := r.in(t.Path)
 	if err != nil {
-		return fmt.Errorf("make the directory of %s: %w", m.Path, err)
+		return fmt.Errorf("make the directory of %s: %w", t.Path, err)
 	}
 	switch {
-	case m.Kind == plan.Own: // built aside
-		m.dir = true
-		m.fd, err = t.find(m.Path)
-	case m.Kind == plan.Hide && m.dir: // visible entries are attached next, then it is sealed
-		if err = t.aside(m.Path, "tmpfs", "mode=0755,size=64k", unix.MS_NODEV); err == nil {
-			m.fd, err = t.find(m.Path)
-		}
-	case m.Kind == plan.Link:
-		if err := unix.Symlinkat(m.From, dir, name); !errors.Is(err, unix.EEXIST) {
+	case t.Kind == plan.Own:
+		return t.tmpfs(dir, name, "mode=0700,size=10%")
+	case t.Kind == plan.Hide && t.dir: // visible entries are attached next, then it is sealed
+		return t.tmpfs(dir, name, "mode=0755,size=64k")
+	case t.Kind == plan.Link:
+		if err := unix.Symlinkat(t.From, dir, name); !errors.Is(err, unix.EEXIST) {
 			return err
 		}
 	}
-	fd := m.fd
-	if fd < 0 && err == nil {
-		fd, err = t.cover(m)
-	}
-	if err != nil {
-		return fmt.Errorf("cover %s: %w", m.Path, err)
+	fd := t.fd
+	if fd < 0 {
+		if fd, err = t.cover(); err != nil {
+			return fmt.Errorf("cover %s: %w", t.Path, err)
+		}
 	}
 	if err = attach(fd, dir, name); errors.Is(err, unix.ENOENT) {
-		if err = makeIn(dir, name, m.dir); err == nil {
+		if err = makeIn(dir, name, t.dir); err == nil {
 			err = attach(fd, dir, name)
 		}
 	}
 	_ = unix.Close(fd)
-	if errors.Is(err, unix.ENOENT) && m.Kind == plan.Show && m.From == "" && !m.dir && m.tries < 100 {
+	if errors.Is(err, unix.ENOENT) && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100 {
 		// Another process has replaced the file since it was taken, as each step does with threads.yaml.
-		again, failed := take(m.Mount)
-		if again.tries = m.tries + 1; failed == nil {
-			return t.put(&again)
+		again, failed := take(t.Mount, 0)
+		if again.tries = t.tries + 1; failed == nil {
+			return r.put(&again)
 		}
 		err = failed
 	}
 	if err != nil {
-		return fmt.Errorf("mount %s: %w", m.Path, err)
+		return fmt.Errorf("mount %s: %w", t.Path, err)
 	}
 	return nil
 }
@@ -395,24 +354,34 @@ func attach(fd, dir int, name string) error {
 	return unix.MoveMount(fd, "", dir, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// cover returns the file to mount over one that the program must not see.
-func (t *tree) cover(m *taken) (int, error) {
-	at, err := t.find(stash)
-	if err != nil {
-		return -1, err
+// tmpfs covers an entry of a directory, which may be new, with an empty directory.
+func (t *taken) tmpfs(dir int, name, options string) error {
+	point, err := openIn(dir, name)
+	if errors.Is(err, unix.ENOENT) {
+		if err = makeIn(dir, name, true); err == nil {
+			point, err = openIn(dir, name)
+		}
 	}
-	defer func() { _ = unix.Close(at) }()
-	name := "empty"
-	if m.Kind == plan.Link {
+	if err != nil {
+		return fmt.Errorf("make %s: %w", t.Path, err)
+	}
+	defer func() { _ = unix.Close(point) }()
+	return tmpfs(link(point), options)
+}
+
+// cover returns the file to mount over one that the program must not see.
+func (t *taken) cover() (int, error) {
+	name, err := empty, error(nil)
+	if t.Kind == plan.Link {
 		for n := 0; n == 0 || errors.Is(err, unix.EEXIST); n++ {
-			name = strconv.Itoa(n)
-			err = unix.Symlinkat(m.From, at, name)
+			name = stash + "/" + strconv.Itoa(n)
+			err = unix.Symlink(t.From, name)
 		}
 	}
 	if err != nil {
 		return -1, err
 	}
-	from, err := openIn(at, name)
+	from, err := open(name)
 	if err != nil {
 		return -1, err
 	}
@@ -444,15 +413,20 @@ func (t *taken) seal() error {
 
 // makePoint creates a mount point and its parents. It follows no links, because an earlier command may have
 // left some in private directories.
-func (t *tree) makePoint(path string) (int, error) {
-	dir, name, err := t.in(path)
-	if err == nil {
-		err = makeIn(dir, name, true)
+func makePoint(path string, dir bool) (int, error) {
+	parent, name := split(path)
+	up, err := open(parent)
+	if errors.Is(err, unix.ENOENT) {
+		up, err = makePoint(parent, true)
 	}
 	if err != nil {
 		return -1, err
 	}
-	return openIn(dir, name)
+	defer func() { _ = unix.Close(up) }()
+	if err := makeIn(up, name, dir); err != nil {
+		return -1, err
+	}
+	return openIn(up, name)
 }
 
 // makeIn creates a mount point in a directory unless it exists.
@@ -466,6 +440,11 @@ func makeIn(in int, name string, dir bool) (err error) {
 		return nil
 	}
 	return err
+}
+
+func split(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 1)], path[i+1:]
 }
 
 func isDir(path string) bool {

@@ -19,47 +19,39 @@ const (
 	landlockScope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 )
 
-// landlock returns rules for [obey], or -1: a second barrier that denies writes regardless of the mounts. On kernels
-// without Landlock only the mounts apply. For programs that create sandboxes it covers only signals and sockets, because
-// a file ruleset forbids all mounts.
-func landlock(p plan.Plan) (rules int, err error) {
+// landlock adds a second barrier that denies writes regardless of the mounts. On kernels without Landlock
+// only the mounts apply. For programs that create sandboxes it covers only signals and sockets, because a
+// file ruleset forbids all mounts.
+func landlock(p plan.Plan) error {
 	version, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if failed != 0 {
-		return -1, nil
+		return nil
 	}
 	attr := handled(int(version), p.Nest)
 	if attr.Handled_access_fs|attr.Scoped == 0 {
-		return -1, nil
+		return nil
 	}
 	set, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if failed != 0 {
-		return -1, failed
-	}
-	if attr.Handled_access_fs == 0 {
-		return int(set), nil
-	}
-	dirs := []string{"/tmp", "/var/tmp", "/dev", "/run", "/proc"}
-	for _, m := range p.Mounts {
-		if m.Kind == plan.Write || m.Kind == plan.Own {
-			dirs = append(dirs, m.Path)
-		}
-	}
-	for _, path := range dirs {
-		if err := permit(int(set), path, attr.Handled_access_fs); err != nil {
-			return -1, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return int(set), nil
-}
-
-func obey(rules int) error {
-	if rules < 0 {
-		return nil
-	}
-	if _, _, failed := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); failed != 0 {
 		return failed
 	}
-	return unix.Close(rules)
+	if attr.Handled_access_fs != 0 {
+		dirs := []string{"/tmp", "/var/tmp", "/dev", "/run", "/proc"}
+		for _, m := range p.Mounts {
+			if m.Kind == plan.Write || m.Kind == plan.Own {
+				dirs = append(dirs, m.Path)
+			}
+		}
+		for _, path := range dirs {
+			if err := permit(int(set), path, attr.Handled_access_fs); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+	if _, _, failed := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); failed != 0 {
+		return failed
+	}
+	return unix.Close(int(set))
 }
 
 // handled returns the rights that a Landlock version can restrict. The structure may be longer than the
@@ -103,6 +95,41 @@ func permit(set int, path string, rights uint64) error {
 	return nil
 }
 
+// dropCapabilities drops all capabilities except keep, and prevents regaining them.
+func dropCapabilities(keep uint64) error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	for c := range 64 {
+		if keep&(1<<c) != 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err == unix.EINVAL {
+			break // beyond the last capability of this kernel
+		} else if err != nil {
+			return err
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	for i := range data {
+		data[i].Permitted = uint32(keep >> (32 * i))
+		data[i].Effective, data[i].Inheritable = data[i].Permitted, data[i].Permitted
+	}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return err
+	}
+	for c := range 64 { // an ordinary user's program loses them on exec otherwise
+		if keep&(1<<c) != 0 {
+			if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, uintptr(c), 0, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loopback brings up the loopback device of the new network.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

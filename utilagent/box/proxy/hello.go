@@ -24,6 +24,7 @@ func serverName(r io.Reader) (name string, hello io.Reader, err error) {
 	return name, &seen, nil
 }
 
+// readHello returns the content of a client hello.
 func readHello(r io.Reader) ([]byte, error) {
 	const handshake, maxRecord, clientHello, maxHello = 22, 1 << 14, 1, 1 << 16 // as in crypto/tls
 	var message []byte

@@ -167,6 +167,7 @@ func space(dirs []string, at string) (dir string, ok bool) {
 	return "", false
 }
 
+// keep saves a path and everything below it.
 func (b *Before) keep(root *os.Root, u *Unit, name string) {
 	if b.files++; b.files > maxFiles {
 		u.Cut = true
@@ -195,6 +196,7 @@ func (u *Unit) passes(entry string) bool {
 	return entry == "worktrees" || entry == "node_modules"
 }
 
+// names returns the sorted entries of a directory, or nil if it cannot be read.
 func names(root *os.Root, dir string) (all []string) {
 	f, err := root.Open(dir)
 	if err != nil {
@@ -355,6 +357,7 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	return nil
 }
 
+// names removes new entries of a directory.
 func (e *end) names(u *Unit, dir string) (err error) {
 	for _, entry := range names(e.root, dir) {
 		name := path.Join(dir, entry)

@@ -174,11 +174,13 @@ func isFile(e fs.DirEntry) int {
 	return 1
 }
 
+// hides reports whether something below a directory is hidden.
 func (a *allowance) hides(dir string) bool {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	return slices.ContainsFunc(a.hidden, func(h string) bool { return strings.HasPrefix(h, prefix) })
 }
 
+// ways returns the entries of a directory that contain hidden paths.
 func (a *allowance) ways(dir string) []fs.DirEntry {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var entries []fs.DirEntry

@@ -107,7 +107,7 @@ func (a commands) waiting(lock string) {
 	if !a.First(lock) {
 		return
 	}
-	holders, _ := proc.Holders(lock) // nobody is known otherwise
+	holders := proc.Holders(lock)
 	if who, err := durable.ReadHolder(lock); err == nil && len(holders) == 0 {
 		holders = []int{who.Pid}
 	}
