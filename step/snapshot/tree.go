@@ -19,10 +19,10 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// writeTree does the same as git write-tree for s.Index, but doesn't write the index again, which takes as long as adding the files. The
-// former tree of the index is complete, so only directories with changes can have a new tree. It writes these to apart, a
-// directory for new objects. Like git, it verifies that the objects exist to which they refer. ok is false if git has to do it,
-// because the former tree is unknown, or something is unusual or missing.
+// writeTree does the same as git write-tree for s.Index, which would write the whole index again. The former tree is
+// complete, so only directories with changes can have a new tree. It writes these to apart, a directory for new objects,
+// after it has checked that the objects in them exist. ok is false if git has to do it: the former tree is unknown, or
+// something is unusual or missing.
 func writeTree(s Spec, apart string, changes ...[]string) (root protocol.Tree, ok bool) {
 	data, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
 	info, lost := os.Lstat(s.Index)
