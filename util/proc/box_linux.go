@@ -201,7 +201,7 @@ func (b *Box) start(c Command) (*Child, error) {
 		b.Ahead = nil
 		return b.start(c)
 	}
-	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s %w (%v; %v)", c.Path, ErrBoxSilent, w.child.cmd.ProcessState, err)}
+	return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s %w (%v; %w)", c.Path, ErrBoxSilent, w.child.cmd.ProcessState, err)}
 }
 
 // send sends the plan with the files of a command. The child reports what is wrong if it cannot read it.
