@@ -200,9 +200,15 @@ func TestRun(t *testing.T) {
 		after   string // script to run outside afterwards
 		outside string // its expected output
 	}{
-		"statuses":     {script: "exit 3", code: 3},
-		"its home":     {script: `ls -A $HOME; cat $HOME/.ssh/id 2>/dev/null; cat ~/docs/a; ~/.local/bin/tool`, out: ".local\ndocs\nsrc\ntexttool\n"},
-		"its places":   {script: `ls /run /dev/shm; echo x >/dev/shm/x; echo x >/tmp/x; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo few`, out: "/dev/shm:\n\n/run:\nuwf\nfew\n"},
+		"statuses":   {script: "exit 3", code: 3},
+		"its home":   {script: `ls -A $HOME; cat $HOME/.ssh/id 2>/dev/null; cat ~/docs/a; ~/.local/bin/tool`, out: ".local\ndocs\nsrc\ntexttool\n"},
+		"its places": {script: `ls /run /dev/shm; echo x >/dev/shm/x; echo x >/tmp/x; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo few`, out: "/dev/shm:\n\n/run:\nuwf\nfew\n"},
+		"devices":    {script: `touch /dev/null && echo touched`, out: "touched\n"},
+		"a home in a hidden directory": {
+			before: func(s *space) { s.allow("Hide", filepath.Dir(s.home)) },
+			script: `ls -A ~/..; cat ~/docs/a; cat ~/.ssh/id; ls /run; echo x >made`,
+			out:    "home\ntextuwf\n", after: "cat made", outside: "x\n",
+		},
 		"its work":     {script: `echo x >made; git add made; git commit -qm second; git log --format=%s`, out: "second\nfirst\n", after: `git log --format=%s`, outside: "second\nfirst\n"},
 		"hooks":        {script: `echo x >.git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; ls -d .git/hooks`, out: ".git/hooks\n"},
 		"settings":     {script: `git config core.fsmonitor evil; git config core.fsmonitor`, out: "evil\n", said: 1, after: "git config core.fsmonitor || echo none", outside: "none\n"},
@@ -355,13 +361,16 @@ func TestBehindALink(t *testing.T) {
 	require.NotContains(t, out, "key")
 }
 
-// allow adds a path in the workspace to a field.
+// allow sets one of AllowRead, AllowWrite and Hide to a path.
 func (s *space) allow(field, name string) {
 	o := offlimits.Options{UserHome: s.home, Dir: s.work}
-	if field == "AllowRead" {
+	switch field {
+	case "AllowRead":
 		o.AllowRead = []string{name}
-	} else {
+	case "AllowWrite":
 		o.AllowWrite = []string{name}
+	default:
+		o.Hide = []string{name}
 	}
 	s.request.Off = offlimits.New(o)
 }
