@@ -84,11 +84,7 @@ func (e *Engine) handOn(ctx context.Context, k children.Child, w Work) ([]protoc
 		answer.At = k.Head
 		below.Answer = &answer
 	}
-	outs, err := e.below(k).drive(ctx, k.ID, nil, below)
-	if err == nil { // the process that started this worker also holds the lock, until this event
-		e.report(Event{Kind: AgentStarted, Step: StepInfo{Thread: k.ID, Path: e.path, Label: e.label}})
-	}
-	return outs, err
+	return e.below(k).drive(ctx, k.ID, nil, below)
 }
 
 // below returns an engine that works on child k.
@@ -142,6 +138,8 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		// The agent of a killed driver is still running: wait for it and adopt its result.
 		e.leavePlace()
 		if h = nil; len(d.outs) == 0 {
+			// The process that started this worker also holds the lock, until this event.
+			e.report(Event{Kind: AgentStarted, Step: StepInfo{Thread: thread, Path: e.path, Label: e.label}})
 			if _, err := e.Reader.WaitItself(ctx, thread); err != nil {
 				return d, err
 			}
