@@ -325,10 +325,9 @@ func (b *builder) places(r Request) {
 		}
 	}
 	for _, path := range slices.Concat(r.Off.Readable(), r.Readable) {
-		if b.homeOf(path) != "" && b.covered(path) && !anyBelow(r.Off.Hidden(), path) {
-			continue
+		if b.homeOf(path) == "" || !b.covered(path) || anyBelow(r.Off.Hidden(), path) {
+			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 		}
-		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 	}
 	for _, path := range slices.Concat(r.Writable, r.Off.Writable(), []string{r.Workspace}) {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -337,7 +336,10 @@ func (b *builder) places(r Request) {
 		b.write(path)
 	}
 	for _, path := range r.Off.Hidden() {
-		if b.mounts[path].Kind != plan.Write && !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
+		switch {
+		case path == "/run": // it belongs to the program, and uwf-box works in it
+		case b.mounts[path].Kind == plan.Write, anyBelow(r.Off.Readable(), path):
+		case b.homeOf(path) == "" || b.covered(path):
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}

@@ -200,10 +200,11 @@ func TestRun(t *testing.T) {
 		after   string // script to run outside afterwards
 		outside string // its expected output
 	}{
-		"statuses":   {script: "exit 3", code: 3},
-		"its home":   {script: `ls -A $HOME; cat $HOME/.ssh/id 2>/dev/null; cat ~/docs/a; ~/.local/bin/tool`, out: ".local\ndocs\nsrc\ntexttool\n"},
-		"its places": {script: `ls /run /dev/shm; echo x >/dev/shm/x; echo x >/tmp/x; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo few`, out: "/dev/shm:\n\n/run:\nuwf\nfew\n"},
-		"devices":    {script: `touch /dev/null && echo touched`, out: "touched\n"},
+		"statuses":    {script: "exit 3", code: 3},
+		"its home":    {script: `ls -A $HOME; cat $HOME/.ssh/id 2>/dev/null; cat ~/docs/a; ~/.local/bin/tool`, out: ".local\ndocs\nsrc\ntexttool\n"},
+		"its places":  {script: `ls /run /dev/shm; echo x >/dev/shm/x; echo x >/tmp/x; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo few`, out: "/dev/shm:\n\n/run:\nuwf\nfew\n"},
+		"devices":     {script: `touch /dev/null && echo touched`, out: "touched\n"},
+		"hidden /run": {before: func(s *space) { s.allow("Hide", "/run") }, script: `ls /run; cat ~/docs/a`, out: "uwf\ntext"},
 		"a home in a hidden directory": {
 			before: func(s *space) { s.allow("Hide", filepath.Dir(s.home)) },
 			script: `ls -A ~/..; cat ~/docs/a; cat ~/.ssh/id; ls /run; echo x >made`,
