@@ -163,7 +163,7 @@ func TestAProgramIsNotItsOwnWorker(t *testing.T) {
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(lines), len("xx"))
 			if how == "command" && confine.Level() > 0 {
-				require.Contains(t, string(out), string(protocol.CodeUsage))
+				require.Contains(t, string(out), string(protocol.CodeAgent))
 				require.NoFileExists(t, filepath.Join(process.Dir, "bin.txt"))
 			}
 		})
