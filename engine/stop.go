@@ -76,9 +76,8 @@ func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 
 // killAll cancels a thread and its children.
 func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
-	if _, err := e.eachChild(ctx, h, true, func(ctx context.Context, child string) (bool, error) {
-		return true, e.Kill(ctx, child)
-	}); err != nil {
+	kill := func(ctx context.Context, child string) (bool, error) { return true, e.Kill(ctx, child) }
+	if _, err := e.eachChild(ctx, h, true, kill); err != nil {
 		return err
 	}
 	e.settleChildren(ctx, h)

@@ -47,7 +47,7 @@ func (h Hash) Valid() bool {
 		return false
 	}
 	for i := range len(h) {
-		if !isCrockford(h[i]) {
+		if strings.IndexByte(crockford, h[i]) < 0 {
 			return false
 		}
 	}
@@ -80,5 +80,3 @@ func FoldCrockford(s string) string {
 
 // crockford is the alphabet; the value of a character is its index.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-func isCrockford(c byte) bool { return strings.IndexByte(crockford, c) >= 0 }

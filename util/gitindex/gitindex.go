@@ -25,11 +25,8 @@ type Entry struct {
 	stat []byte // with mode and hash
 }
 
-// modeAt and hashAt are positions in an entry.
-const (
-	modeAt, hashAt = 24, 40
-	modeDir        = 0o40000
-)
+// modeAt and hashAt are positions in an entry; modeDir is the mode of a directory in a tree.
+const modeAt, hashAt, modeDir = 24, 40, 0o40000
 
 // Matches reports whether a file has the times, the inode and the size that git has recorded; toSecond is the same
 // with times in seconds, as most builds of git compare them.

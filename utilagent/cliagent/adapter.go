@@ -484,13 +484,10 @@ func (a Adapter) isPlain(id string) bool {
 // plain removes invalid IDs from an outcome.
 func (r *runner) plain(out *tried) {
 	if out.Session != "" && !r.adapter.isPlain(out.Session) {
-		r.note("invalid session id, so the session cannot be continued: %q", clipped(out.Session))
+		r.note("invalid session id, so the session cannot be continued: %q", out.Session[:min(len(out.Session), 60)])
 		out.Session = ""
 	}
 	if out.Mark != "" && !r.adapter.isPlain(out.Mark) {
 		out.Mark = ""
 	}
 }
-
-// clipped shortens an untrusted text for a note.
-func clipped(s string) string { return s[:min(len(s), 60)] }

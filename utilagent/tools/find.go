@@ -196,8 +196,6 @@ type pending struct {
 	list ignore.List // rules of its parent directories
 }
 
-func newWalker(w *Workspace) *walker { return &walker{w: w, most: maxFiles} }
-
 func (k *walker) sorted() []string {
 	slices.Sort(k.names)
 	return slices.Compact(k.names)

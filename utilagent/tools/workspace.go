@@ -228,7 +228,7 @@ func kind(m fs.FileMode) string {
 // files returns the sorted, slash-separated files below a directory of the workspace that .gitignore does not
 // exclude. If the directory itself is excluded, the user named it on purpose, so its contents are included.
 func (w *Workspace) files(ctx context.Context, dir string) (names []string, all bool, err error) {
-	walk := newWalker(w)
+	walk := &walker{w: w, most: maxFiles}
 	err = walk.dir(ctx, dir, w.parents(dir))
 	return walk.sorted(), !walk.full, err
 }

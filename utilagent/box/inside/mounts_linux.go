@@ -309,6 +309,9 @@ func (r *tree) close() {
 
 // put attaches a mount, to a new file or directory where nothing exists.
 func (r *tree) put(t *taken) error {
+	if t.Missing && t.isRemoved() {
+		return r.again(t)
+	}
 	dir, name, err := r.in(t.Path)
 	if err != nil {
 		return fmt.Errorf("make the directory of %s: %w", t.Path, err)
@@ -323,30 +326,45 @@ func (r *tree) put(t *taken) error {
 			return err
 		}
 	}
-	fd := t.fd
-	if fd < 0 {
-		if fd, err = t.cover(); err != nil {
+	if t.fd < 0 {
+		if t.fd, err = t.cover(); err != nil {
 			return fmt.Errorf("cover %s: %w", t.Path, err)
 		}
 	}
-	if err = attach(fd, dir, name); errors.Is(err, unix.ENOENT) {
+	if err = attach(t.fd, dir, name); errors.Is(err, unix.ENOENT) && !t.isRemoved() {
 		if err = makeIn(dir, name, t.dir); err == nil {
-			err = attach(fd, dir, name)
+			err = attach(t.fd, dir, name)
 		}
 	}
-	_ = unix.Close(fd)
-	if errors.Is(err, unix.ENOENT) && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100 {
-		// Another process has replaced the file since it was taken, as each step does with threads.yaml.
-		again, failed := take(t.Mount, 0)
-		if again.tries = t.tries + 1; failed == nil {
-			return r.put(&again)
-		}
-		err = failed
+	if errors.Is(err, unix.ENOENT) {
+		return r.again(t)
 	}
+	_ = unix.Close(t.fd)
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", t.Path, err)
 	}
 	return nil
+}
+
+// isRemoved reports whether nothing leads to the mounted file or directory any more.
+func (t *taken) isRemoved() bool {
+	var st unix.Stat_t
+	return t.fd >= 0 && unix.Fstat(t.fd, &st) == nil && st.Nlink == 0
+}
+
+// again mounts what another process has replaced since it was taken, as each step does with threads.yaml, or nothing
+// if it was removed, such as the worktree of another thread.
+func (r *tree) again(t *taken) error {
+	_ = unix.Close(t.fd)
+	next, err := take(t.Mount, 0)
+	switch next.tries = t.tries + 1; {
+	case t.Missing && (t.dir || errors.Is(err, unix.ENOENT)):
+		t.missing = true
+		return nil
+	case err == nil && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100:
+		return r.put(&next)
+	}
+	return fmt.Errorf("mount %s: %w", t.Path, cmp.Or(err, error(unix.ENOENT)))
 }
 
 // attach attaches a mount to an entry of a directory, also if that is a symbolic link.

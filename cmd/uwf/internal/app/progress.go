@@ -228,7 +228,7 @@ func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	if end.IsZero() {
 		end = v.now()
 	}
-	took := sinceText(s.Started, end)
+	took := render.Duration(end.Sub(s.Started).Milliseconds())
 	failed := ""
 	if at.failed > 0 {
 		failed = render.Count(at.failed, "tool call") + " failed"
@@ -420,9 +420,6 @@ func argument(args any) string {
 	}
 	return ""
 }
-
-// sinceText formats a duration.
-func sinceText(from, to time.Time) string { return render.Duration(to.Sub(from).Milliseconds()) }
 
 // Leave erases the progress lines.
 func (v *Display) Leave() {

@@ -179,8 +179,6 @@ func day(s string, now time.Time) (string, error) {
 	return t.UTC().Format(time.DateOnly), nil
 }
 
-func statsFormats() []string { return []string{"text", "json", "yaml", "csv"} }
-
 func (a commands) statsCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
 		Name: "stats", Usage: "show totals of steps, time, tokens and cost",
@@ -192,7 +190,7 @@ func (a commands) statsCommand() *ucli.Command {
 				_, err := statsBy(list)
 				return err
 			}),
-			a.FormatFlag(statsFormats(), "text on a terminal, else json"),
+			a.FormatFlag([]string{"text", "json", "yaml", "csv"}, "text on a terminal, else json"),
 		},
 	}, a.stats)
 }

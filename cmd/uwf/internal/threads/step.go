@@ -367,6 +367,7 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 			return cmdline.UsageError("the prompt is empty", "-p '<new instructions>'")
 		}
 	} else if strings.LastIndex(c.Args().First(), names.Newest) <= 0 { // not <thread>@<step>
+		isRetry := func(r protocol.Reason) bool { return r.Data["again"] == protocol.AgainRetry } // which is repeated as such
 		if id, e, err := a.threadHere(ctx, c); err == nil {
 			if at, err := e.Reader.Show(ctx, id); err == nil && at.Status == protocol.StatusError &&
 				!slices.ContainsFunc(at.Error.Reasons, isRetry) {
@@ -376,9 +377,6 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 	}
 	return a.work(ctx, c, w)
 }
-
-// isRetry reports whether a retry failed, which is repeated as a retry.
-func isRetry(r protocol.Reason) bool { return r.Data["again"] == protocol.AgainRetry }
 
 // retryChild discards a child's result.
 func (a Commands) retryChild(ctx context.Context, parent, key string) error {

@@ -1,0 +1,37 @@
+package box_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// The worktree of another thread may be removed while a sandbox is set up, which keeps nothing of it.
+func TestVanishingWorktree(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	all := filepath.Join(s.work, ".git", "worktrees")
+	require.NoError(t, os.MkdirAll(filepath.Join(all, "kept"), 0o755))
+	for i := range 80 {
+		other := filepath.Join(all, "other")
+		require.NoError(t, os.MkdirAll(other, 0o755))
+		for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
+			require.NoError(t, os.WriteFile(filepath.Join(other, name), nil, 0o644))
+		}
+		removed := make(chan error, 1)
+		s.change = func(*proc.Command) {
+			time.AfterFunc(time.Duration(i)*50*time.Microsecond, func() { removed <- os.RemoveAll(other) })
+		}
+		out, status, said := s.run("echo done")
+		require.Zero(t, status.Code, "%s %v", out, said)
+		require.NoError(t, <-removed)
+		entries, err := os.ReadDir(all)
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+	}
+}
