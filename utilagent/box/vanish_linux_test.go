@@ -1,6 +1,7 @@
 package box_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,5 +34,23 @@ func TestVanishingWorktree(t *testing.T) {
 		entries, err := os.ReadDir(all)
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
+	}
+}
+
+// A directory that is replaced at that time is as protected as before.
+func TestReplacedDuringSetup(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	hooks := filepath.Join(s.work, ".git", "hooks")
+	for i := range 80 {
+		replaced := make(chan error, 1)
+		s.change = func(*proc.Command) {
+			time.AfterFunc(time.Duration(i)*50*time.Microsecond, func() {
+				replaced <- errors.Join(os.RemoveAll(hooks), os.MkdirAll(hooks, 0o755))
+			})
+		}
+		out, _, said := s.run("echo evil >.git/hooks/pre-commit")
+		require.NoError(t, <-replaced)
+		require.NoFileExists(t, filepath.Join(hooks, "pre-commit"), "%s %v", out, said)
 	}
 }

@@ -358,10 +358,10 @@ func (r *tree) again(t *taken) error {
 	_ = unix.Close(t.fd)
 	next, err := take(t.Mount, 0)
 	switch next.tries = t.tries + 1; {
-	case t.Missing && (t.dir || errors.Is(err, unix.ENOENT)):
+	case t.Missing && errors.Is(err, unix.ENOENT):
 		t.missing = true
 		return nil
-	case err == nil && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100:
+	case err == nil && t.Kind == plan.Show && t.From == "" && t.tries < 100:
 		return r.put(&next)
 	}
 	return fmt.Errorf("mount %s: %w", t.Path, cmp.Or(err, error(unix.ENOENT)))
