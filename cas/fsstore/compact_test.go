@@ -222,7 +222,7 @@ func TestDamagedRecordsOfAPack(t *testing.T) {
 	requireDamaged()
 	require.NoError(t, os.Truncate(path, 20))
 	requireDamaged()
-	// It can't be copied because it is damaged, so fsck can tell what to do.
+	// The damaged pack is not copied, so that fsck can report what restores it.
 	c, err := open(t, dir, fsstore.Options{}).Compact(t.Context(), time.Now().Add(time.Hour), false)
 	require.NoError(t, err)
 	err = c.Write(t.Context(), func(cas.Hash) bool { return true })

@@ -322,7 +322,7 @@ func TestReadingNeverWrites(t *testing.T) {
 	require.NoError(t, s.Put(ctx, n), "there is nothing to write")
 }
 
-// An index that seems to have 200 GB is read only as far as the segment can have records.
+// A read of a sparse index of 200 GB stops at the size of its segment.
 func TestHugeIndex(t *testing.T) { // alone: it measures all allocations
 	dir, n := t.TempDir(), castest.Node(t, cas.XXH3, "a text")
 	require.NoError(t, open(t, dir, fsstore.Options{}).Put(t.Context(), n))

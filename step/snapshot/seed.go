@@ -221,7 +221,7 @@ func linkObjects(ctx context.Context, from, to string, link func(from, to string
 		})
 	}
 	links.Wait()
-	// A git gc at the same time moves objects to a new pack: loose ones, and those of other packs.
+	// A concurrent git gc moves loose objects and the objects of other packs to a new pack.
 	for _, dir := range slices.Concat(dirs, dirs) {
 		if dir.IsDir() && dir.Name() == "pack" {
 			err = errors.Join(err, linkDir(ctx, filepath.Join(from, "pack"), filepath.Join(to, "pack"), link))

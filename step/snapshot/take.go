@@ -121,7 +121,7 @@ func newObjects(store, thread string) (dir string, release func(), err error) {
 	return dir, release, err
 }
 
-// add adds the changes to the index, and flushes the new objects. Meanwhile, it calls added with the resulting tree.
+// add adds the changes to the index, and calls added with the resulting tree while it flushes the new objects.
 func (g git) add(ctx context.Context, s Spec, found *changes, added func(protocol.Tree)) error {
 	apart, release, err := newObjects(s.Git, path.Base(s.Ref))
 	if err != nil {

@@ -61,7 +61,7 @@ func writeTree(s Spec, apart string, changes ...[]string) (root protocol.Tree, o
 	return treeOf(hex.EncodeToString(sum)), ok
 }
 
-// writeLoose writes a tree as an object of its own, unless it exists.
+// writeLoose writes a tree as a loose object; it keeps an existing one.
 func writeLoose(zip *zlib.Writer, at string, tree []byte) error {
 	var b bytes.Buffer
 	zip.Reset(&b)

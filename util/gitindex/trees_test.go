@@ -88,7 +88,7 @@ func TestTreesAreGits(t *testing.T) {
 	}
 }
 
-// What only git can handle is left to git.
+// Trees returns false for an index that only git can handle.
 func TestUnusualIndexes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

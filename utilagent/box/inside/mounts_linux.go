@@ -346,7 +346,7 @@ func (r *tree) put(t *taken) error {
 	return nil
 }
 
-// isRemoved reports whether nothing leads to the mounted file or directory any more.
+// isRemoved reports whether the mounted file or directory was deleted.
 func (t *taken) isRemoved() bool {
 	var st unix.Stat_t
 	return t.fd >= 0 && unix.Fstat(t.fd, &st) == nil && st.Nlink == 0
