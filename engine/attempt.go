@@ -130,6 +130,9 @@ func (a *attempt) withoutProcess(ctx context.Context,
 // byProcess starts the role's program and makes a step from its result.
 func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (protocol.StepOutput, error) {
 	ran, err := a.invoke(ctx, lock)
+	if ran.Removed != nil {
+		defer ran.Removed()
+	}
 	return a.concluded(ctx, ran, err)
 }
 

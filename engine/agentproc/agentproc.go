@@ -66,6 +66,8 @@ type Outcome struct {
 	Contained bool
 	// Held describes for the record what the sandbox denied the agent; "" if nothing.
 	Held string
+	// Removed waits until the sandbox's temporary files are removed; nil if there is no sandbox.
+	Removed func()
 }
 
 // Run runs an agent until it ends. If ctx ends or the timeout expires, it stops the agent's whole process

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -166,18 +167,7 @@ func (e Keeper) ForkArtifacts(ctx context.Context, of, fork string) error {
 
 // RemoveArtifacts removes the artifacts of a run, even in write-protected directories.
 func (e Keeper) RemoveArtifacts(thread string) error {
-	dir := e.Dirs.Artifacts(thread)
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	_ = walkArtifacts(dir, func(in *os.Root, name string, info fs.FileInfo) error {
-		if info.IsDir() {
-			_ = in.Chmod(name, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+	return safeopen.RemoveAll(e.Dirs.Artifacts(thread))
 }
 
 // RedactArtifacts removes the artifacts of a thread's run. Errors are *protocol.Error.

@@ -335,7 +335,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		return "", failed
 	}
 	status, err := child.Wait(ctx, b.Grace)
-	err = errors.Join(err, end())
+	end()
 	switch {
 	case err != nil:
 		return "", err

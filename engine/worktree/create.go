@@ -336,7 +336,7 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 		return fmt.Errorf("workspace.setup: %w", err)
 	}
 	status, err := child.Wait(ctx, setupGrace)
-	err = errors.Join(err, end())
+	end()
 	if err == nil && status.Code == 0 {
 		return nil
 	}

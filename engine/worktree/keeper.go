@@ -413,18 +413,19 @@ type Keeper struct {
 }
 
 // Sandbox returns a command that runs cmd in a sandbox. Call end when it has ended.
-type Sandbox func(ctx context.Context, cmd proc.Command) (confined proc.Command, end func() error, err error)
+type Sandbox func(ctx context.Context, cmd proc.Command) (confined proc.Command, end func(), err error)
 
 // start starts a command in the sandbox.
-func (e Keeper) start(ctx context.Context, cmd proc.Command) (child *proc.Child, end func() error, err error) {
-	end = func() error { return nil }
+func (e Keeper) start(ctx context.Context, cmd proc.Command) (child *proc.Child, end func(), err error) {
+	end = func() {}
 	if e.Sandbox != nil {
 		if cmd, end, err = e.Sandbox(ctx, cmd); err != nil {
 			return nil, nil, err
 		}
 	}
 	if child, err = proc.Start(cmd); err != nil {
-		return nil, nil, errors.Join(err, end())
+		end()
+		return nil, nil, err
 	}
 	return child, end, nil
 }

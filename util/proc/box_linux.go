@@ -28,12 +28,13 @@ import (
 // boxPatience is the timeout for setting up the child's namespaces.
 const boxPatience = 30 * time.Second
 
-// boxCapabilities lists the capabilities that the child needs for the setup. A program of an ordinary user
-// loses all others when it starts.
+// boxCapabilities lists the capabilities that the child needs. It loses all others when it starts, because no user is
+// mapped until then.
 func boxCapabilities() []uintptr {
 	return []uintptr{
 		unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP,
 		unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_CHOWN,
+		unix.CAP_FSETID, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SETFCAP, // root's program may keep them
 	}
 }
 
@@ -131,7 +132,7 @@ func (k boxKind) start() (*waiting, error) {
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
 	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{}}
 	w.child = &Child{cmd: cmd, session: true, release: func() {}}
-	w.child.ended = func() (Status, bool) { return w.ended(boxPatience) }
+	w.child.soon = w.ended
 	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
 	if k.tied {
 		w.child.group, w.child.release, err = startTied(cmd, c)
@@ -142,6 +143,9 @@ func (k boxKind) start() (*waiting, error) {
 	if err != nil {
 		_ = w.socket.Close()
 		return nil, err
+	}
+	if err := k.mapIDs(w.child.Pid()); err != nil {
+		return nil, errors.Join(err, w.discard())
 	}
 	return w, nil
 }
@@ -163,7 +167,6 @@ func (b *Box) start(c Command) (*Child, error) {
 	if !ahead {
 		w, err = kind.start()
 	}
-	// Not beside the start: until the child's program starts, each page that is written is copied.
 	content, unplanned := b.Plan()
 	if err != nil {
 		return nil, &BoxError{Stage: "namespaces", Err: err}
@@ -180,10 +183,6 @@ func (b *Box) start(c Command) (*Child, error) {
 	if err == nil && first.Started != "" {
 		if b.Listener != nil {
 			b.Listener(w.listener)
-		}
-		w.child.keepMounts()
-		if b.Soon {
-			w.child.soon = func() (Status, bool) { return w.ended(0) }
 		}
 		return w.child, nil
 	}
@@ -240,39 +239,35 @@ func (w *waiting) do(f func(fd int) error) (err error) {
 	return errors.Join(failed, err)
 }
 
-// keepMounts keeps the child's mounts until after its end, which would wait until they are unmounted.
-func (c *Child) keepMounts() {
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/mnt", c.Pid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	release := c.release
-	c.release = func() {
-		release()
-		_ = unix.Close(fd)
-	}
-}
-
-// attributes requests the namespaces, in which the user keeps its id.
+// attributes requests the namespaces. The child shares this process's memory until its program starts, so that no page
+// is copied. That's why its ids can be mapped only afterwards.
 func (k boxKind) attributes(a *syscall.SysProcAttr) {
-	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
+	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_VM | unix.CLONE_VFORK
 	if k.network {
 		a.Cloneflags |= unix.CLONE_NEWNET
-	}
-	uid, gid := os.Geteuid(), os.Getegid()
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	if o := k.owner; o != (Owner{}) && o.UID != uid {
-		a.UidMappings = append(a.UidMappings, syscall.SysProcIDMap{ContainerID: o.UID, HostID: o.UID, Size: 1})
-	}
-	if o := k.owner; o != (Owner{}) && o.GID != gid {
-		a.GidMappings = append(a.GidMappings, syscall.SysProcIDMap{ContainerID: o.GID, HostID: o.GID, Size: 1})
-		a.GidMappingsEnableSetgroups = true
 	}
 	a.AmbientCaps = boxCapabilities()
 	if a.Pdeathsig != 0 {
 		a.Pdeathsig = syscall.SIGKILL // the first process of a namespace can ignore any other signal
 	}
+}
+
+// mapIDs lets the user keep its id in the child's namespace, as well as the owner.
+func (k boxKind) mapIDs(pid int) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	uids, gids, groups := fmt.Sprintf("%d %[1]d 1\n", uid), fmt.Sprintf("%d %[1]d 1\n", gid), "deny"
+	if o := k.owner; o != (Owner{}) && o.UID != uid {
+		uids += fmt.Sprintf("%d %[1]d 1\n", o.UID)
+	}
+	if o := k.owner; o != (Owner{}) && o.GID != gid {
+		gids, groups = gids+fmt.Sprintf("%d %[1]d 1\n", o.GID), "allow"
+	}
+	for _, f := range [][2]string{{"uid_map", uids}, {"setgroups", groups}, {"gid_map", gids}} {
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, f[0]), []byte(f[1]), 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report reads a report of the child about its program. A patience of 0 is endless.
@@ -289,9 +284,9 @@ func (w *waiting) report(patience time.Duration) (line plan.Report, err error) {
 }
 
 // ended returns the program's exit status; ok is false if the child was killed before it could report one.
-func (w *waiting) ended(patience time.Duration) (end Status, ok bool) {
+func (w *waiting) ended() (end Status, ok bool) {
 	defer w.socket.Close()
-	line, err := w.report(patience)
+	line, err := w.report(0)
 	if err != nil || line.Ended == nil {
 		return Status{}, false
 	}

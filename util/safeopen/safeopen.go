@@ -5,15 +5,17 @@
 //
 // The package therefore opens paths without blocking, requires a regular file, and bounds reads. The caller
 // decides whether the last element of a path can be a symbolic link; [OpenIn] ensures that no element leads
-// out of a directory.
+// out of a directory. [RemoveAll] removes such files.
 package safeopen
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -234,4 +236,32 @@ func records(text string, least int) func(yield func([]string) bool) {
 			}
 		}
 	}
+}
+
+// RemoveAll removes a directory with everything in it, even if a program has taken permissions from its directories. The
+// user must own its parent.
+func RemoveAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	root, closed := os.OpenRoot(filepath.Dir(dir))
+	if closed != nil {
+		return err
+	}
+	return errors.Join(RemoveAllIn(root, filepath.Base(dir)), root.Close())
+}
+
+// RemoveAllIn is [RemoveAll] for an entry of a directory.
+func RemoveAllIn(root *os.Root, name string) error {
+	if root.RemoveAll(name) == nil {
+		return nil
+	}
+	_ = fs.WalkDir(root.FS(), name, func(at string, e fs.DirEntry, err error) error {
+		if e != nil && e.IsDir() && err == nil {
+			_ = root.Chmod(at, 0o700) // the removal reports a failure
+		}
+		return nil
+	})
+	return root.RemoveAll(name)
 }

@@ -171,10 +171,7 @@ func TestAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
-			s.change = func(c *proc.Command) {
-				change(s, c)
-				c.Box.Soon = true
-			}
+			s.change = func(c *proc.Command) { change(s, c) }
 			left := "9" + rand.Text() // a word in its command line
 			out, status, _ := s.run("env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' " + left + " & echo out; exit 3")
 			require.Equal(t, "out\n", out)

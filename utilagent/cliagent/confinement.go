@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/programs"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/cliagent/places"
 	"github.com/united-workforce/uwf/utilagent/confine"
@@ -108,7 +109,7 @@ func (r *runner) confined() (*confinement, error) {
 		}
 	}
 	dirs = append(slices.Clip(dirs), r.artifacts()...)
-	c.close = func() error { return os.RemoveAll(tmp) }
+	c.close = func() error { return safeopen.RemoveAll(tmp) }
 	if r.boxProgram != "" {
 		err = r.boxed(c, setting, tmp, dirs)
 	} else {
@@ -160,7 +161,7 @@ func (r *runner) bound(c *confinement, tmp string, caches []string) error {
 	c.close = func() error {
 		err := errors.Join(r.putBack(run), before())
 		for _, dir := range c.granted {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, safeopen.RemoveAll(dir))
 		}
 		return err
 	}

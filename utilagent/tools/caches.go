@@ -106,28 +106,13 @@ func sweepCaches(sets, newest string) {
 		if err == nil && now.ModTime().Sub(info.ModTime()) < month && !isGone(gone) {
 			continue
 		}
-		if removeSet(strings.TrimSuffix(note, usedSuffix)) == nil {
+		if safeopen.RemoveAll(strings.TrimSuffix(note, usedSuffix)) == nil { // also Go's read-only module directories
 			_ = os.Remove(note) // otherwise the next sweep retries
 		}
 	}
 }
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-
-// removeSet removes a set, including Go's read-only module directories.
-func removeSet(set string) error {
-	root, err := os.OpenRoot(set)
-	if err != nil {
-		return os.RemoveAll(set)
-	}
-	_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			_ = root.Chmod(name, 0o700) // RemoveAll reports the failure
-		}
-		return nil
-	})
-	return errors.Join(root.Close(), os.RemoveAll(set))
-}
 
 // cacheHome returns the user's general cache directory and creates it if necessary, or returns "".
 func cacheHome(environ []string) string {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
@@ -387,7 +388,7 @@ func (s *scratch) close() error {
 	}
 	space := s.space
 	s.space, s.kept = nil, nil
-	return errors.Join(space.Close(), os.RemoveAll(space.real))
+	return errors.Join(space.Close(), safeopen.RemoveAll(space.real))
 }
 
 // tmp returns the temporary directory of commands.

@@ -207,7 +207,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 			}
 			return started(pid)
 		}
-		held.Box.Soon, held.Box.Ahead = true, s.ahead.Swap(nil)
+		held.Box.Ahead = s.ahead.Swap(nil)
 	}
 	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
 		err = &protocol.Error{Code: protocol.CodeAgent, Machine: true, Err: err, Message: "cannot sandbox a " +
@@ -217,15 +217,14 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	if errors.As(err, &missing) {
 		missing.Command = command
 	}
-	message, contained, ended := end()
-	ran.Held, ran.Contained = message, contained
-	s.boxed.Store(contained)
-	return ran, errors.Join(err, ended)
+	ran.Held, ran.Contained, ran.Removed = end()
+	s.boxed.Store(ran.Contained)
+	return ran, err
 }
 
 // Hold sandboxes a command outside of any step, such as workspace.setup.
-func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
-	nothing := func() error { return nil }
+func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, func(), error) {
+	nothing := func() {}
 	settings, err := s.config(ctx)
 	if err != nil {
 		return cmd, nothing, err
@@ -236,7 +235,10 @@ func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, fun
 	c, off := s.holding(settings, agentproc.Invocation{Plain: true, Dir: cmd.Dir})
 	c.Readable = append(c.Readable, named(cmd.Args)...) // the user has typed these paths
 	held, end, err := s.held(ctx, settings, c, off, cmd)
-	return held, func() error { _, _, err := end(); return err }, err
+	return held, func() {
+		_, _, removed := end()
+		removed()
+	}, err
 }
 
 // linked returns the targets of a work tree's workspace.link links.
@@ -263,10 +265,11 @@ func named(words []string) (files []string) {
 }
 
 // held sandboxes a command. end reverts forbidden changes, describes them, and reports whether no process has
-// outlived the command.
+// outlived the command. The temporary files are removed meanwhile: if directories in them were mount points, that takes
+// longer than most steps.
 func (s *Sandbox) held(
 	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
-) (held proc.Command, end func() (message string, contained bool, err error), err error) {
+) (held proc.Command, end func() (message string, contained bool, removed func()), err error) {
 	w, err := tools.OpenWorkspace(cmd.Dir)
 	if err != nil {
 		return cmd, nil, err
@@ -293,9 +296,14 @@ func (s *Sandbox) held(
 	if err != nil {
 		return cmd, nil, fmt.Errorf("%s: %w", plaintext.Word(name), err)
 	}
-	return held, func() (string, bool, error) {
-		message := done()
-		return message, held.Box != nil && w.Unboxed() == nil, w.Close()
+	return held, func() (string, bool, func()) {
+		message, closed := done(), make(chan error, 1)
+		go func() { closed <- w.Close() }()
+		return message, held.Box != nil && w.Unboxed() == nil, func() {
+			if err := <-closed; err != nil { // the command has finished nevertheless
+				s.warn("cannot remove the temporary files of a command: " + err.Error())
+			}
+		}
 	}, nil
 }
 

@@ -602,7 +602,7 @@ func (e *end) plans(s *space, name string, was *repo) {
 		kept := tame(text, was.Runs)
 		switch {
 		case err != nil || !st.File:
-			err = s.root.RemoveAll(full)
+			err = safeopen.RemoveAllIn(s.root, full)
 		case bytes.Equal(kept, text):
 			continue
 		default:

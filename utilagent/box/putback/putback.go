@@ -330,7 +330,7 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	switch {
 	case same:
 	case was == nil:
-		err = e.remove(name)
+		err = safeopen.RemoveAllIn(e.root, name)
 	case !was.whole():
 		e.lost = append(e.lost, e.shown(name))
 		return nil
@@ -364,7 +364,7 @@ func (e *end) names(u *Unit, dir string) (err error) {
 		if _, was := u.Entries[name]; was || u.Cut || u.passes(entry) || e.allowed(filepath.Join(e.space, filepath.FromSlash(name))) {
 			continue
 		}
-		if failed := e.remove(name); failed != nil {
+		if failed := safeopen.RemoveAllIn(e.root, name); failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
@@ -380,7 +380,7 @@ func (e *end) make(name string, was, now *Entry) (err error) {
 	case now.Mode.IsDir() && offlimits.IsGit(path.Base(name)):
 		err = endcheck.Aside(e.root, name)
 	default:
-		err = e.remove(name)
+		err = safeopen.RemoveAllIn(e.root, name)
 	}
 	switch {
 	case err != nil:
@@ -394,20 +394,6 @@ func (e *end) make(name string, was, now *Entry) (err error) {
 		return errors.Join(e.root.RemoveAll(name), e.root.Symlink(was.Link, name))
 	}
 	return endcheck.Replace(e.root, name, was.Text, was.Mode.Perm())
-}
-
-// remove removes an entry that a command created and may have closed.
-func (e *end) remove(name string) error {
-	if err := e.root.RemoveAll(name); err == nil {
-		return nil
-	}
-	_ = fs.WalkDir(e.root.FS(), name, func(at string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && !strings.HasPrefix(at, "..") {
-			_ = e.root.Chmod(at, 0o700) // the removal reports a failure
-		}
-		return nil
-	})
-	return e.root.RemoveAll(name)
 }
 
 // sameNotes reports whether two states of Claude Code's notes name the same programs and trust the same

@@ -1,0 +1,40 @@
+package safeopen
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// asOrdinaryUser makes this test's thread obey permissions, even if the user is root. The thread ends with the test.
+func asOrdinaryUser(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	require.NoError(t, unix.Capget(&header, &data[0]))
+	data[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	require.NoError(t, unix.Capset(&header, &data[0]))
+}
+
+func TestRemoveAll(t *testing.T) {
+	t.Parallel()
+	asOrdinaryUser(t)
+	dir := filepath.Join(t.TempDir(), "tree")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o700))
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "b", "file"), nil, 0o400))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "a", "link")))
+	for _, at := range []string{"a/b/c", "a/b", "a", "."} {
+		require.NoError(t, os.Chmod(filepath.Join(dir, at), 0))
+	}
+	require.Error(t, os.RemoveAll(dir), "closed for the test, too")
+	require.NoError(t, RemoveAll(dir))
+	require.NoDirExists(t, dir)
+	require.DirExists(t, outside)
+	require.NoError(t, RemoveAll(dir))
+}
