@@ -484,7 +484,10 @@ func (a *application) explain(err error) error {
 	var conflict *snapshot.ConflictError
 	var blocked *snapshot.InTheWayError
 	var unsaved *snapshot.UnsavedError
+	var protected *snapshot.ProtectedError
 	switch {
+	case errors.As(err, &protected):
+		return fault.Of(err).Because("files-protected", "dir", protected.Dirs[0])
 	case errors.As(err, &conflict):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("cannot merge the result of thread %s into branch %s: both changed %s", a.ID,

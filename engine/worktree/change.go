@@ -242,6 +242,7 @@ const mostStashed = 5
 func notRestored(err error) error {
 	var unsaved *snapshot.UnsavedError
 	var blocked *snapshot.InTheWayError
+	var protected *snapshot.ProtectedError
 	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
 	switch {
 	case errors.As(err, &unsaved):
@@ -257,6 +258,9 @@ func notRestored(err error) error {
 	case errors.As(err, &blocked):
 		why.Message = "files not restored: " + cwd.Shown(blocked.Error())
 		return why.Because("files-in-the-way").Because(filesStay)
+	case errors.As(err, &protected):
+		why.Message = "files not restored: " + cwd.Shown(protected.Error())
+		return why.Because("files-protected", "dir", protected.Dirs[0]).Because(filesStay)
 	}
 	return fault.Of(fmt.Errorf("restore files: %w", err)).Because(filesStay)
 }
