@@ -14,27 +14,17 @@ import (
 
 // Argument checks for implementations of Remote. All errors are [*FaultError].
 
-// CheckHashes returns an error if there are too many hashes, or if one is invalid.
-func CheckHashes(hashes []cas.Hash) error {
+// CheckHashes returns an error if there are too many hashes or git object IDs, or if one is invalid.
+func CheckHashes[H interface {
+	~string
+	Valid() bool
+}](hashes []H) error {
 	if len(hashes) > MaxHashes {
 		return Faultf("%d hashes exceed the limit of %d per call", len(hashes), MaxHashes)
 	}
 	for _, h := range hashes {
 		if !h.Valid() {
 			return Faultf("%q is not a hash", h)
-		}
-	}
-	return nil
-}
-
-// CheckObjects is like [CheckHashes] for git object IDs.
-func CheckObjects(ids []protocol.Tree) error {
-	if len(ids) > MaxHashes {
-		return Faultf("%d objects exceed the limit of %d per call", len(ids), MaxHashes)
-	}
-	for _, id := range ids {
-		if !id.Valid() {
-			return Faultf("%q is not an object", id)
 		}
 	}
 	return nil

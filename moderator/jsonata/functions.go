@@ -1,6 +1,8 @@
 package jsonata
 
 import (
+	"slices"
+
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
@@ -36,8 +38,8 @@ var builtins = map[string]struct {
 	"formatBase": {"n-n?", (*call).formatBase},
 
 	"sum":     {"a<n>", (*call).sum},
-	"max":     {"a<n>", (*call).max},
-	"min":     {"a<n>", (*call).min},
+	"max":     {"a<n>", func(c *call) (any, error) { return c.fold(slices.Max[[]float64]) }},
+	"min":     {"a<n>", func(c *call) (any, error) { return c.fold(slices.Min[[]float64]) }},
 	"average": {"a<n>", (*call).average},
 
 	"boolean": {"x-", (*call).boolean},

@@ -296,26 +296,6 @@ func (c *call) average() (any, error) {
 	})
 }
 
-func (c *call) max() (any, error) {
-	return c.fold(func(numbers []float64) float64 {
-		most := numbers[0]
-		for _, f := range numbers {
-			most = max(most, f)
-		}
-		return most
-	})
-}
-
-func (c *call) min() (any, error) {
-	return c.fold(func(numbers []float64) float64 {
-		least := numbers[0]
-		for _, f := range numbers {
-			least = min(least, f)
-		}
-		return least
-	})
-}
-
 // rounded formats a number as $string does: 15 digits, so that 0.1 + 0.2 is 0.3; integers keep all digits.
 func rounded(f float64) float64 {
 	if f == math.Trunc(f) {

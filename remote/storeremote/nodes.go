@@ -199,7 +199,7 @@ func (r *Remote) object(id protocol.Tree) string {
 
 // MissingObjects implements [remote.Remote].
 func (r *Remote) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]protocol.Tree, error) {
-	if err := cmp.Or(ctx.Err(), remote.CheckObjects(ids)); err != nil {
+	if err := cmp.Or(ctx.Err(), remote.CheckHashes(ids)); err != nil {
 		return nil, err
 	}
 	gone, err := r.redacted()
@@ -223,7 +223,7 @@ func (r *Remote) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 // GetObjects implements [remote.Remote].
 func (r *Remote) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[remote.Object, error] {
 	return func(yield func(remote.Object, error) bool) {
-		if err := cmp.Or(ctx.Err(), remote.CheckObjects(ids)); err != nil {
+		if err := cmp.Or(ctx.Err(), remote.CheckHashes(ids)); err != nil {
 			yield(remote.Object{}, err)
 			return
 		}

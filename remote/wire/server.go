@@ -617,7 +617,7 @@ func (c *Client) Register(ctx context.Context, name string, was, workflow cas.Ha
 
 // MissingObjects implements [remote.Remote].
 func (c *Client) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]protocol.Tree, error) {
-	if err := remote.CheckObjects(ids); err != nil {
+	if err := remote.CheckHashes(ids); err != nil {
 		return nil, err
 	}
 	a, err := c.simple(ctx, ask{Verb: missingObjects, IDs: ids})
@@ -629,7 +629,7 @@ func (c *Client) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 
 // GetObjects implements [remote.Remote].
 func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[remote.Object, error] {
-	return fetch(ctx, c, ask{Verb: getObjects, IDs: ids}, remote.CheckObjects(ids), len(ids),
+	return fetch(ctx, c, ask{Verb: getObjects, IDs: ids}, remote.CheckHashes(ids), len(ids),
 		string([]byte{file, directory}), readObject, func(i int, o remote.Object) error {
 			if o.ID != ids[i] {
 				return remote.Faultf("the remote sent object %s, which is not the next requested one", o.ID)

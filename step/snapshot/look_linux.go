@@ -345,3 +345,6 @@ func (g git) emptyDirs(ctx context.Context, s Spec, v view) (ok bool) {
 	}
 	return true
 }
+
+// writable reports whether the user can change the entries of a directory.
+func writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }

@@ -58,7 +58,7 @@ type Layout struct {
 
 // Prepare takes a snapshot of the files and checks whether a tree can replace them. If have isn't "" and the
 // files differ from it, Prepare fails, unless they differ only in redacted paths: such files stay. Files that
-// git ignores also stay and are never overwritten. Prepare doesn't change the work tree.
+// git ignores also stay and are never overwritten. Prepare changes only the permissions of directories in the work tree.
 //
 // Errors: [*UnsavedError], [*InTheWayError], [*ProtectedError], [*DamagedError], [*GitError].
 func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l Layout, err error) {
@@ -85,9 +85,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 		err = free(s.Root, l.plan)
 	}
 	if err == nil {
-		var done func()
-		done, err = open(s.Root, l.plan)
-		done()
+		err = open(s.Root, l.plan)
 	}
 	if err != nil {
 		return l, err
@@ -100,15 +98,10 @@ func (s Spec) isRedacted(path string) bool { return skipped(path, s.Redacted) }
 // Changes reports whether any file changes.
 func (l Layout) Changes() bool { return l.Taken.Tree != l.to }
 
-// Write writes the files, even in directories without write permission. If interrupted, it has written some of them.
+// Write writes the files. If interrupted, it has written some of them.
 func (l Layout) Write(ctx context.Context) error {
 	if !l.Changes() {
 		return nil
-	}
-	done, err := open(l.spec.Root, l.plan)
-	defer done()
-	if err != nil {
-		return err
 	}
 	if _, sparse := setting(l.spec.Keys, "core.sparsecheckout"); sparse {
 		if err := l.leaveAbsent(ctx); err != nil {
@@ -116,47 +109,8 @@ func (l Layout) Write(ctx context.Context) error {
 		}
 	}
 	// With a sparse checkout, git would remove all files outside it, also those that an agent has written.
-	_, err = l.git.run(ctx, nil, "read-tree", "-m", "-u", "--no-sparse-checkout", sumOf(l.Taken.Tree), sumOf(l.to))
+	_, err := l.git.run(ctx, nil, "read-tree", "-m", "-u", "--no-sparse-checkout", sumOf(l.Taken.Tree), sumOf(l.to))
 	return err
-}
-
-// open gives the user the permissions to change the files of a plan, until done: git only warns about files that it can't
-// delete, and stops at the first one that it can't replace.
-func open(root string, plan []difference) (done func(), err error) {
-	in, err := os.OpenRoot(root)
-	if err != nil {
-		return func() {}, err
-	}
-	undo := []func(){func() { _ = in.Close() }}
-	var protected ProtectedError
-	tried := map[string]bool{}
-	for _, d := range plan {
-		needed := true // git can leave empty directories
-		for dir := path.Dir(d.path); !tried[dir]; dir = path.Dir(dir) {
-			at := filepath.Join(root, filepath.FromSlash(dir))
-			info, err := in.Lstat(dir)
-			exists := err == nil && info.IsDir()
-			switch {
-			case !exists, writable(at):
-			case in.Chmod(dir, info.Mode()|0o700) == nil:
-				undo = append(undo, func() { _ = in.Chmod(dir, info.Mode()) }) // it might be gone
-			case needed:
-				protected.Dirs = append(protected.Dirs, at)
-			}
-			if tried[dir] = exists && needed; dir == "." {
-				break
-			}
-			needed = needed && !exists
-		}
-	}
-	if len(protected.Dirs) > 0 {
-		err = &protected
-	}
-	return func() {
-		for _, f := range slices.Backward(undo) {
-			f()
-		}
-	}, err
 }
 
 // leaveAbsent changes the files that a sparse checkout omits in the index only, so that git doesn't write them.
@@ -261,6 +215,37 @@ func (g git) enter(ctx context.Context, plan []difference) error {
 	}
 	_, err := g.run(ctx, append(gone.Bytes(), put.Bytes()...), "update-index", "--replace", "-z", "--index-info")
 	return err
+}
+
+// open makes the directories writable in which a plan changes entries: git only warns about files that it can't delete,
+// and stops at the first one that it can't replace.
+func open(root string, plan []difference) error {
+	in, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	var protected ProtectedError
+	tried := map[string]bool{}
+	for _, d := range plan {
+		needed := true // git can leave empty directories
+		for dir := path.Dir(d.path); !tried[dir]; dir = path.Dir(dir) {
+			at := filepath.Join(root, filepath.FromSlash(dir))
+			info, err := in.Lstat(dir)
+			exists := err == nil && info.IsDir()
+			if exists && !writable(at) && in.Chmod(dir, info.Mode()|0o700) != nil && needed {
+				protected.Dirs = append(protected.Dirs, at)
+			}
+			if tried[dir] = exists && needed; dir == "." {
+				break
+			}
+			needed = needed && !exists
+		}
+	}
+	if len(protected.Dirs) > 0 {
+		return &protected
+	}
+	return nil
 }
 
 // free returns an error if files that aren't in any snapshot would be overwritten; git itself overwrites

@@ -131,7 +131,7 @@ func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) e
 			_, _ = g.run(ctx, nil, "update-ref", "-d", ref, commit)
 		}
 	}
-	return os.RemoveAll(gone) // while it exists, git might have been killed over the branch
+	return safeopen.RemoveAll(gone) // while it exists, git might have been killed over the branch
 }
 
 // goneFrom returns the path to which a worktree is renamed before deletion, so that a kill never leaves half
@@ -164,7 +164,7 @@ func FinishRemovals(ctx context.Context, dir string) error {
 			unlocked(ctx, common, []string{packedLock})
 		}
 		if err == nil {
-			err = os.RemoveAll(at)
+			err = safeopen.RemoveAll(at)
 		}
 	}
 	return err
@@ -220,7 +220,7 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 	}
 	r, err := Find(ctx, e, m.Repo)
 	if errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) { // git has no record of it
-		return true, os.RemoveAll(path)
+		return true, safeopen.RemoveAll(path)
 	}
 	if err != nil {
 		return false, err

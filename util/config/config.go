@@ -178,7 +178,7 @@ func key(p protocol.Provider, at string, use *user) (key, source string) {
 // AgentModel returns the model alias for a role: modelOverrides "<workflow>.<role>", the agent's model,
 // modelOverrides "agent", or the default model, in this order; "" if none is set.
 func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
-	return first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent],
+	return cmp.Or(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent],
 		c.DefaultModel)
 }
 
@@ -192,7 +192,7 @@ func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string
 	if agent := agentName(command); agent == "uwf-exec" || agent == "uwf-mock" {
 		return "", nil, nil
 	}
-	name := first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model)
+	name := cmp.Or(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model)
 	m, ok := c.Models[name]
 	if !ok {
 		return name, nil, nil
@@ -215,16 +215,7 @@ func ExtractModel(c protocol.Config) string {
 	if _, ok := c.Models[scenarioExtract]; ok && chosen == "" {
 		return scenarioExtract
 	}
-	return first(chosen, c.DefaultModel)
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
+	return cmp.Or(chosen, c.DefaultModel)
 }
 
 func invalid(hints []string, format string, args ...any) error {
@@ -244,7 +235,7 @@ func hints(word string, known []string) []string {
 func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role string, e env.Env) (why, alias string) {
 	switch a, _ := protocol.AdapterOf(agentName(command)); {
 	case OwnsModels(command):
-		alias = first(model, AgentModel(c, agentAlias, workflow, role))
+		alias = cmp.Or(model, AgentModel(c, agentAlias, workflow, role))
 		m, known := c.Models[alias]
 		if !known || m.Price != nil || reportsCost(c.Providers[m.Provider]) {
 			return "", ""
@@ -255,7 +246,7 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 		if err != nil || price != nil {
 			return "", ""
 		}
-		if alias = first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model); c.Models[alias].Name == "" {
+		if alias = cmp.Or(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model); c.Models[alias].Name == "" {
 			alias = ""
 		}
 		return fmt.Sprintf("%s does not report its cost, and its model has no price in config.yaml", a.Name), alias
@@ -662,7 +653,7 @@ func (k checker) concurrency() {
 		known = append(known, AccountOf(program))
 	}
 	for _, a := range k.c.Agents {
-		known = append(known, first(a.Account, AccountOf(a.Command)))
+		known = append(known, cmp.Or(a.Account, AccountOf(a.Command)))
 	}
 	for name, most := range k.c.Concurrency {
 		at := []string{"concurrency", name}
@@ -705,7 +696,7 @@ func (k checker) ownsModels(scenario string) bool {
 	if at < 0 {
 		return true
 	}
-	alias := first(k.c.AgentOverrides[scenario[:at]][scenario[at+1:]], k.c.DefaultAgent)
+	alias := cmp.Or(k.c.AgentOverrides[scenario[:at]][scenario[at+1:]], k.c.DefaultAgent)
 	return OwnsModels(k.c.Agents[alias].Command)
 }
 

@@ -209,7 +209,7 @@ func wider(c protocol.Config, alias string, user protocol.Config) bool {
 		a, mode := c.Agents[alias], Sandbox(c, alias).Mode
 		setting, _ := Confining(a, mode, Driven(append([]string{a.Command}, a.Args...)))
 		if OwnsModels(a.Command) {
-			setting = first(mode, protocol.SandboxAuto)
+			setting = cmp.Or(mode, protocol.SandboxAuto)
 		}
 		return slices.Index([]string{protocol.SandboxNone, protocol.SandboxAuto, protocol.SandboxLandlock,
 			protocol.SandboxRequired}, setting)
@@ -263,7 +263,7 @@ func (p project) under(user protocol.Config) protocol.Config {
 
 // under narrows one of the user's agents.
 func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
-	a.Model = first(a.Model, p.Model)
+	a.Model = cmp.Or(a.Model, p.Model)
 	a.Permission = stricter(a.Permission, p.Permission, []string{"", "full", "edits", "read-only"})
 	if p.Sandbox.Mode != "" {
 		box := a.Sandbox.Over(nil)

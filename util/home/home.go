@@ -9,6 +9,7 @@
 package home
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ type Dirs struct {
 // Find applies the rule. homeFlag and storeFlag are the values of the flags, or "". Its only error is
 // [ErrUnknown], if a value is relative to the user's home directory and the environment doesn't contain that.
 func Find(e env.Env, homeFlag, storeFlag string) (Dirs, error) {
-	home := firstSet(homeFlag,
+	home := cmp.Or(homeFlag,
 		e.Get("UWF_HOME"), e.Get("UWF_STORAGE_ROOT"),
 		e.Get("UNCAGED_WORKFLOW_STORAGE_ROOT"), e.Get("WORKFLOW_STORAGE_ROOT"),
 		filepath.Join("~", ".uwf"))
@@ -39,7 +40,7 @@ func Find(e env.Env, homeFlag, storeFlag string) (Dirs, error) {
 	if err != nil {
 		return Dirs{}, err
 	}
-	store := firstSet(storeFlag, e.Get("OCAS_HOME"), filepath.Join(home, "cas"))
+	store := cmp.Or(storeFlag, e.Get("OCAS_HOME"), filepath.Join(home, "cas"))
 	store, err = Absolute(e, store)
 	if err != nil {
 		return Dirs{}, err
@@ -154,13 +155,4 @@ func afterTilde(path string) (rest string, ok bool) {
 		return "", false
 	}
 	return rest, true
-}
-
-func firstSet(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // nobody is the ordinary user.
@@ -26,7 +28,7 @@ const foreign = "foreign"
 // run it. Call [Ordinary] first.
 func Foreign(t *testing.T) (home string) {
 	t.Helper()
-	home = os.Getenv("HOME")
+	home = osEnv(t).Get("HOME")
 	if _, err := os.Lstat(filepath.Join(home, foreign)); err != nil || !strings.HasPrefix(filepath.Base(home), prefix) {
 		t.Skip("only root can create directories of another user")
 	}
@@ -51,10 +53,17 @@ func Ordinary(t *testing.T) bool {
 	defer func() { _ = program.Close() }()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", "-test.v", fmt.Sprintf("-test.run=^%s$", t.Name()))
 	cmd.ExtraFiles = []*os.File{program}
-	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home)
+	cmd.Env = append(osEnv(t).Environ, "HOME="+home, "TMPDIR="+home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "as an ordinary user: %s", out)
 	require.Contains(t, string(out), "--- PASS: "+t.Name(), "%s", out)
 	return false
+}
+
+func osEnv(t *testing.T) env.Env {
+	t.Helper()
+	e, err := env.OS()
+	require.NoError(t, err)
+	return e
 }

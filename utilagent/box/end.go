@@ -258,7 +258,7 @@ func (run *Run) settle(ctx context.Context, c gitCopy) (done bool, messages []st
 	defer func() { err = errors.Join(err, root.Close()) }()
 	info, err := root.Stat(".")
 	replaced := born(c.Config) != c.Born
-	if err != nil || inode(info) != c.Dir || replaced && c.Real != c.Config {
+	if err != nil || safeopen.Identity(info) != c.Dir || replaced && c.Real != c.Config {
 		return false, nil, err
 	}
 	m := gitconfig.Merging{

@@ -2,7 +2,6 @@ package box
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // identity identifies the file at a path in the form of plan.Mount.Inode, or returns "".
@@ -18,15 +18,7 @@ func identity(path string) string {
 	if err != nil {
 		return ""
 	}
-	return inode(info)
-}
-
-func inode(info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	return safeopen.Identity(info)
 }
 
 // born returns the identity of a file with the time of its creation, by which a later file with the same number

@@ -3,15 +3,12 @@
 package box
 
 import (
-	"io/fs"
 	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
 )
 
 func identity(string) string { return "" }
-
-func inode(fs.FileInfo) string { return "" }
 
 func born(string) string { return "" }
 

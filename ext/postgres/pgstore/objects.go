@@ -34,7 +34,7 @@ const redacted = 'r'
 
 // MissingObjects implements [remote.Remote]. What exists becomes young, because the client relies on it.
 func (r *Remote) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]protocol.Tree, error) {
-	if err := remote.CheckObjects(ids); err != nil || len(ids) == 0 {
+	if err := remote.CheckHashes(ids); err != nil || len(ids) == 0 {
 		return nil, errors.Join(err, ctx.Err())
 	}
 	const query = `with young as (
@@ -52,7 +52,7 @@ func (r *Remote) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 // GetObjects implements [remote.Remote].
 func (r *Remote) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[remote.Object, error] {
 	return func(yield func(remote.Object, error) bool) {
-		if err := errors.Join(ctx.Err(), remote.CheckObjects(ids)); err != nil {
+		if err := errors.Join(ctx.Err(), remote.CheckHashes(ids)); err != nil {
 			yield(remote.Object{}, err)
 			return
 		}
