@@ -67,8 +67,8 @@ type Before struct {
 type state struct {
 	Workspace string
 	GitDirs   []string
-	Pointed   []string
-	Led       map[string]stamp // stamps of the paths in Options.Pointed, and of what is obeyed
+	Pointed   []string         // paths in Options.Pointed that did not exist
+	Led       map[string]stamp // stamps of the other paths in Options.Pointed, and of obeyed files
 	Outside   []string
 	Lost      map[string]bool // GitDirs that were not repositories
 	Most      int
@@ -143,7 +143,7 @@ func (b *Before) Since(o *Before) {
 				continue
 			}
 			c.Git, c.Obeyed, c.Links, c.Bare = was.Git, was.Obeyed, was.Links, was.Bare
-			c.Noted = 0 // no longer what is there: the end reads it again
+			c.Noted = 0 // it differs from the directory, so the end must read it again
 			b.Dirs[at] = &c
 		}
 	}
@@ -287,13 +287,13 @@ type end struct {
 	settled []string
 	changes Changes
 	moved   map[string]bool
-	now     map[string]*repo
+	repos   map[string]*repo // after the command
 	errs    []error
 }
 
 // End disarms new files. Call it when no process of the command is running. held reports whether the
-// protected files at a path are unchanged; nil means that mounts protected them: hooks of the workspace's own git
-// directories, while these are the same. settled lists the git configs without other changes than permitted ones.
+// protected files at a path are unchanged. If it is nil, mounts protected them: the hooks of the workspace's own
+// git directories, unless these were replaced. settled lists the git configs with only permitted changes.
 func (b *Before) End(held func(path string) bool, settled ...string) (Changes, error) {
 	return b.end(held, maxNew, settled...)
 }
@@ -309,7 +309,7 @@ func (b *Before) end(held func(string) bool, most int, settled ...string) (Chang
 		return Changes{}, err
 	}
 	defer l.close()
-	l.opens = true
+	l.atEnd = true
 	e := &end{look: l, was: b, held: held, settled: settled, moved: map[string]bool{}}
 	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
 	e.pointersOut()
@@ -338,7 +338,7 @@ func (b *Before) end(held func(string) bool, most int, settled ...string) (Chang
 	e.errs = append(e.errs, l.short)
 	if l.short == nil && l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
 		after := &Before{state: b.state}
-		after.Dirs, after.Repos = l.dirs, e.now
+		after.Dirs, after.Repos = l.dirs, e.repos
 		after.keepIndex()
 	}
 	c := &e.changes
@@ -357,8 +357,8 @@ func (e *end) before(at string) *dir {
 	return &dir{}
 }
 
-// pointed moves files where git settings point, if they are new, and replaced files that are obeyed: a mount over a
-// file ends when another program replaces the file.
+// pointed moves new files at paths that git settings refer to. It also moves obeyed files that were replaced,
+// because replacing a file removes the mount over it.
 func (e *end) pointed() {
 	names := slices.Clone(e.was.Pointed)
 	for name, was := range e.was.Led {
@@ -368,7 +368,7 @@ func (e *end) pointed() {
 	}
 	for _, name := range names {
 		at := name
-		for i, c := range name { // the command created a link on the way
+		for i, c := range name { // if a parent is a link or a file, the command created it: move that instead
 			if c == '/' {
 				if st, err := stampOf(e.spaces[0].top, name[:i]); err == nil && !st.Dir {
 					at = name[:i]
@@ -408,8 +408,8 @@ func (e *end) isMoved(name string) bool {
 	return false
 }
 
-// move renames a path of the workspace: next to the outermost new directory that is obeyed, or else next to
-// itself.
+// move renames a path of the workspace. The new name is next to the outermost parent that is obeyed, or else
+// next to the path.
 func (e *end) move(name string) {
 	top := name
 	for at := path.Dir(name); at != "." && !keptBy(path.Base(at)); at = path.Dir(at) {
@@ -514,25 +514,25 @@ func rename(root *os.Root, name, dir, as string) error {
 
 // repositoriesNow disarms new settings in git directories.
 func (e *end) repositoriesNow() {
-	now, tops, led := e.repositories(e.was.Repos), e.tops(), map[string]bool{}
+	now, tops, newTrees := e.repositories(e.was.Repos), e.tops(), map[string]bool{}
 	for name, to := range e.pointers() { // a new work tree here adds an entry to a repository elsewhere
-		led[to] = led[to] || e.was.Pointers[name] != to && path.Base(filepath.Dir(to)) == "worktrees"
+		newTrees[to] = newTrees[to] || e.was.Pointers[name] != to && path.Base(filepath.Dir(to)) == "worktrees"
 	}
-	e.now = now
+	e.repos = now
 	for _, at := range slices.Sorted(maps.Keys(now)) {
 		s, name := e.space(at)
 		was := e.was.Repos[at]
-		top, own := e.was.Tops[at]
-		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && (e.own(at) || led[at]) { // it is another directory
-			was = &repo{}
+		top, intact := e.was.Tops[at]
+		if intact = intact && (top.Ino == 0 || top.same(tops[at])); was == nil || !intact && (e.own(at) || newTrees[at]) {
+			was = &repo{} // it is another directory
 		}
 		if e.held != nil {
-			if e.own(at) && !own {
+			if e.own(at) && !intact {
 				e.changes.Lost = append(e.changes.Lost, at)
 			}
-			own = e.held(at)
+			intact = e.held(at)
 		}
-		e.disarm(s, name, was, now[at], own)
+		e.disarm(s, name, was, now[at], intact)
 		e.plans(s, name, was)
 		for text := range now[at].Passed {
 			if !was.Passed[text] {
@@ -542,8 +542,8 @@ func (e *end) repositoriesNow() {
 	}
 }
 
-// disarm renames settings that have changed, unless they were protected.
-func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
+// disarm renames changed settings. intact means that mounts protected some of them, or that those were restored.
+func (e *end) disarm(s *space, name string, was, now *repo, intact bool) {
 	at := filepath.Join(s.dir, filepath.FromSlash(name))
 	if e.allowed(at) {
 		return
@@ -554,13 +554,13 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 			return
 		}
 	}
-	restored := e.held != nil && own
+	restored := e.held != nil && intact
 	for _, entry := range slices.Sorted(maps.Keys(now.Armed)) {
 		full := join(name, entry)
-		// What another command made while this one began is settled as that left it: it must have existed before both.
+		// It must have existed before this command, and before one that was still running when this one began.
 		settled := was.Armed[entry] != "" && slices.Contains(e.settled, filepath.Join(at, entry))
 		safe := settled || restored && (entry == "config" || entry == "hooks") ||
-			own && entry == "hooks" && now.Mounted[entry].same(was.Mounted[entry])
+			intact && entry == "hooks" && now.Mounted[entry].same(was.Mounted[entry])
 		if now.Armed[entry] == was.Armed[entry] || safe || e.allowed(filepath.Join(at, entry)) {
 			continue
 		}
@@ -575,7 +575,7 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 	}
 	for entry, st := range was.Mounted {
 		now := now.Mounted[entry]
-		if own && !restored && entry != "hooks" && now.Ino != 0 && !now.same(st) && !e.allowed(filepath.Join(at, entry)) {
+		if intact && !restored && entry != "hooks" && now.Ino != 0 && !now.same(st) && !e.allowed(filepath.Join(at, entry)) {
 			e.aside(s, join(name, entry), &e.changes.Disarmed)
 		}
 	}

@@ -40,7 +40,7 @@ func (s stamp) same(other stamp) bool {
 // dir describes a directory.
 type dir struct {
 	Stamp   stamp
-	Noted   int64
+	Noted   int64    // when it was read, by [fileClock]
 	Dirs    []string // subdirectories to scan
 	Git     []string // spellings of .git
 	Obeyed  []string
@@ -66,11 +66,11 @@ type look struct {
 	closed []string        // unreadable directories
 	over   map[string]bool // parts of git directories over a limit
 	read   int             // number of directories and indexes of git read
-	opens  bool            // restore permissions to read closed directories
-	short  error           // something couldn't be read for want of descriptors or memory, so it isn't known
+	atEnd  bool            // the command has ended: restore permissions that it removed
+	short  error           // reading failed for lack of descriptors or memory, so the scan is incomplete
 }
 
-// miss records that something cannot be read. It matters only if nobody has removed or closed it.
+// miss records an error that makes the scan incomplete. Others mean that a file was removed or closed.
 func (l *look) miss(err error) {
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) {
 		l.short = cmp.Or(l.short, err)
@@ -81,7 +81,7 @@ func (l *look) miss(err error) {
 type space struct {
 	dir  string
 	root *os.Root
-	top  *os.File
+	top  *os.File // the same directory, for stampOf
 }
 
 func (b *Before) open() (_ *look, err error) {
@@ -117,7 +117,7 @@ func (l *look) close() {
 	}
 }
 
-// space returns the innermost space that contains an absolute path, and the path relative to it.
+// space returns the last space that contains an absolute path, and the path relative to it. The workspace is first.
 func (l *look) space(at string) (*space, string) {
 	for _, s := range slices.Backward(l.spaces) {
 		if rel, err := filepath.Rel(s.dir, at); err == nil && filepath.IsLocal(rel) {
@@ -130,7 +130,7 @@ func (l *look) space(at string) (*space, string) {
 // maxDepth bounds the depth of the scan, since each directory is opened from the top.
 const maxDepth = 100
 
-// walk scans at most most directories of the workspace, node_modules last.
+// walk scans up to most directories of the workspace, node_modules last. It reads only those that differ from known.
 func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 	top := l.spaces[0]
 	todo, later := []string{"."}, []string(nil)
@@ -187,7 +187,7 @@ func (l *look) with(match func(*dir) bool) (paths []string) {
 
 // note reads a directory.
 func (l *look) note(top *space, at string, st stamp) (*dir, error) {
-	if l.opens && st.Perm&0o500 != 0o500 {
+	if l.atEnd && st.Perm&0o500 != 0o500 {
 		_ = top.root.Chmod(at, st.Perm|0o700) // otherwise its contents stay invisible
 	}
 	f, err := top.root.Open(at)
@@ -336,7 +336,7 @@ func (l *look) pointers() map[string]string {
 		for _, name := range d.Git {
 			full := join(at, name)
 			if st, err := stampOf(l.spaces[0].top, full); err == nil && !st.Dir {
-				if to, ok := leads(l.abs(full)); ok {
+				if to, ok := pointerTarget(l.abs(full)); ok {
 					found[full] = to
 				}
 			}
@@ -345,8 +345,8 @@ func (l *look) pointers() map[string]string {
 	return found
 }
 
-// leads returns the resolved target of a .git file or link, or "" if it does not exist.
-func leads(file string) (to string, ok bool) {
+// pointerTarget returns the resolved target of a .git file or link, or "" if it does not exist.
+func pointerTarget(file string) (to string, ok bool) {
 	if to, err := os.Readlink(file); err == nil {
 		real, err := filepath.EvalSymlinks(file)
 		return real, err == nil || to != ""
@@ -379,7 +379,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 			if st, err := stampOf(s.top, join(name, entry)); err != nil || !st.Dir {
 				continue
 			}
-			if filepath.Base(at) == "worktrees" && l.opens && before[full] == nil && !slices.Contains(pointers, full) {
+			if filepath.Base(at) == "worktrees" && l.atEnd && before[full] == nil && !slices.Contains(pointers, full) {
 				// Another process just created it for a work tree elsewhere. Its submodules are not the command's.
 				found[full] = l.repository(s, join(name, entry), nil)
 				continue
@@ -403,7 +403,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 		if st, err := stampOf(s.top, name); err != nil || !st.Dir {
 			return
 		}
-		if l.opens {
+		if l.atEnd {
 			l.unclose(s, name)
 		}
 		found[at] = l.repository(s, name, before[at])
@@ -412,7 +412,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 				continue
 			}
 			for _, inside := range []string{entry, path.Join(entry, ".git")} {
-				if id := l.leadsOut(s, join(name, inside)); id != "" {
+				if id := l.outsidePointer(s, join(name, inside)); id != "" {
 					found[at].Armed[inside] = id
 				} else if l.accepted(s, join(name, inside)) {
 					add(filepath.Join(at, filepath.FromSlash(inside)))
@@ -422,7 +422,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 		for _, entry := range []string{"modules", "worktrees"} {
 			inner(filepath.Join(at, entry))
 		}
-		if filepath.Base(filepath.Dir(at)) == "worktrees" { // its settings are in the parent directory
+		if filepath.Base(filepath.Dir(at)) == "worktrees" { // its settings are in the repository above
 			add(filepath.Dir(filepath.Dir(at)))
 		}
 	}
@@ -452,13 +452,13 @@ func (l *look) accepted(s *space, name string) bool {
 	return there(s, name) && shape{has("HEAD"), has("objects"), has("refs"), has("commondir")}.isGit()
 }
 
-// leadsOut returns the fingerprint of a .git file or link that points to an unchecked place, or "".
-func (l *look) leadsOut(s *space, name string) string {
+// outsidePointer returns the fingerprint of a .git file or link that points to an unchecked place, or "".
+func (l *look) outsidePointer(s *space, name string) string {
 	st, err := stampOf(s.top, name)
 	if err != nil || st.Dir {
 		return ""
 	}
-	to, _ := leads(filepath.Join(s.dir, filepath.FromSlash(name)))
+	to, _ := pointerTarget(filepath.Join(s.dir, filepath.FromSlash(name)))
 	if in, _ := l.space(to); in != nil || to == "" {
 		return ""
 	}
@@ -477,7 +477,7 @@ func (l *look) unclose(s *space, name string) {
 func (l *look) repository(s *space, name string, before *repo) *repo {
 	r := &repo{Armed: map[string]string{}, Runs: map[string]bool{}}
 	for _, entry := range armed() {
-		if id := l.known(s, join(name, entry)); id != "" {
+		if id := l.fingerprint(s, join(name, entry)); id != "" {
 			r.Armed[entry] = id
 		}
 	}
@@ -491,7 +491,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	}
 	at := filepath.Join(s.dir, filepath.FromSlash(name))
 	tree := filepath.Join(l.Workspace, ".git")
-	to, _ := leads(tree)
+	to, _ := pointerTarget(tree)
 	indexed := at == tree || at == to
 	if !indexed && !l.own(at) {
 		return r
@@ -515,9 +515,9 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	return r
 }
 
-// known returns the fingerprint of a setting, or "" if there is nothing that git would run. Sample hooks are
-// not run.
-func (l *look) known(s *space, name string) string {
+// fingerprint returns the fingerprint of a setting, or "" if there is nothing that git would run. Git runs no
+// sample hooks.
+func (l *look) fingerprint(s *space, name string) string {
 	st, err := stampOf(s.top, name)
 	if err != nil {
 		return ""

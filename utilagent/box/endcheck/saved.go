@@ -17,8 +17,8 @@ const (
 	stateVersion = "uwf-workspace-2"
 )
 
-// write saves a state. Its directories may be thousands, which are read before each command: they are encoded
-// without reflection.
+// write saves a state. It encodes directories without reflection, because thousands of them may be read before
+// each command.
 func write(path string, s state) error {
 	rest, err := cbor.Marshal(s)
 	if err != nil {
@@ -50,7 +50,7 @@ func read(path string) (s state, err error) {
 	return s, err
 }
 
-// code codes the rest of a state, which it returns, and its directories.
+// code encodes or decodes the directories of a state and rest, its other fields in CBOR. It returns rest.
 func (s *state) code(c *codec.Coder, rest string) string {
 	if !c.Version(stateVersion) {
 		return ""

@@ -43,7 +43,7 @@ func renameIn(from *os.File, name string, to *os.File, as string) error {
 	return err
 }
 
-// give makes the owner of a directory own a new file that root made.
+// give gives a new file to the owner of its directory, if this process runs as root.
 func give(f *os.File, root *os.Root, dir string) {
 	if info, err := root.Stat(dir); err == nil && os.Geteuid() == 0 {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
