@@ -34,14 +34,14 @@ const privateFile = 0o600
 
 // factsRead is the combined content of the lines.
 type factsRead struct {
-	data    []byte
-	number  int               // number of the last line
-	whole   int64             // bytes of complete lines
-	known   map[string]fields // by thread
-	doubts  map[string]error  // by thread: why its origin is unknown
-	faults  []error
-	lost    bool                   // the file, or its end, is lost
-	decoded map[string]heads.Facts // decoded entries of known
+	data     []byte
+	number   int               // number of the last line
+	complete int64             // bytes of complete lines
+	known    map[string]fields // by thread
+	doubts   map[string]error  // by thread: why its origin is unknown
+	faults   []error
+	lost     bool                   // the file, or its end, is lost
+	decoded  map[string]heads.Facts // decoded entries of known
 }
 
 // Facts returns the facts of an active or ended thread. Neither having none nor an unreadable line is an
@@ -78,34 +78,34 @@ func (x *Heads) allFacts(ctx context.Context) (map[string]heads.Facts, error) {
 			}
 		}
 	}
-	x.keepFacts(r)
+	x.cacheFacts(r)
 	return all, errors.Join(r.faults...)
 }
 
-// maxKept bounds the lines of facts that are cached for the next read of all facts, in bytes.
-const maxKept = 4 << 20
+// maxCached bounds the lines of facts that are cached for the next read of all facts, in bytes.
+const maxCached = 4 << 20
 
-// keepFacts caches lines that leave nothing in doubt. A run with many children reads the facts of all threads
+// cacheFacts caches lines that leave nothing in doubt. A run with many children reads the facts of all threads
 // in each step, and finds the same lines or more.
-func (x *Heads) keepFacts(r *factsRead) {
-	if len(r.data) <= maxKept && bytes.HasSuffix(r.data, []byte("\n")) && len(r.faults)+len(r.doubts) == 0 {
-		x.kept.Store(r)
+func (x *Heads) cacheFacts(r *factsRead) {
+	if len(r.data) <= maxCached && bytes.HasSuffix(r.data, []byte("\n")) && len(r.faults)+len(r.doubts) == 0 {
+		x.soundFacts.Store(r)
 	}
 }
 
 // readFacts reads the lines about a thread, "" for all threads, and determines which are in doubt.
 func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) {
 	r, err := x.readLines(ctx, only)
-	if err != nil || only != "" && r.known[only] != nil && x.recordedSize() <= r.whole {
+	if err != nil || only != "" && r.known[only] != nil && x.recordedSize() <= r.complete {
 		return r, err
 	}
 	var threads *table
 	mayBeDamaged := false
 	for range 2 { // retry, because the facts might have been rewritten between reading the two files
 		if threads, err = x.look(ctx); err != nil { // rarely needed
-			return r, ctx.Err()
+			return r, ctx.Err() // the reader of the threads reports it
 		}
-		if mayBeDamaged = threads.wrong != "" && len(threads.bad) == 0; !mayBeDamaged && threads.facts <= r.whole {
+		if mayBeDamaged = threads.wrong != "" && len(threads.bad) == 0; !mayBeDamaged && threads.minFacts <= r.complete {
 			return r, nil
 		}
 		// Read everything again: facts are written before their thread, and before threads.yaml records their
@@ -115,16 +115,16 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		}
 	}
 	existing := x.names(ctx)
-	if r.lost = threads.facts > r.whole; r.lost {
+	if r.lost = threads.minFacts > r.complete; r.lost {
 		what := " is missing"
-		if r.whole > 0 {
-			what = fmt.Sprintf(" is truncated (%d of %d bytes)", threads.facts-r.whole, threads.facts)
+		if r.complete > 0 {
+			what = fmt.Sprintf(" is truncated (%d of %d bytes)", threads.minFacts-r.complete, threads.minFacts)
 		}
 		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) + what + "; restore it from a backup: it records where threads come from"}
 		r.faults = append(r.faults, why)
 		r.doubt(nil, existing, why)
 		maps.DeleteFunc(r.doubts, func(id string, err error) bool {
-			return err == error(why) && //nolint:errorlint // the very doubt that this function reported
+			return err == error(why) && //nolint:errorlint // an imported thread stays one without the lost lines
 				r.known[id]["imported"] != nil
 		})
 	}
@@ -161,9 +161,9 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 		return nil, err
 	}
 	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}, decoded: map[string]heads.Facts{}}
-	if kept := x.kept.Load(); only == "" && kept != nil && bytes.HasPrefix(data, kept.data) {
+	if kept := x.soundFacts.Load(); only == "" && kept != nil && bytes.HasPrefix(data, kept.data) {
 		r.number, r.known, r.decoded = kept.number, maps.Clone(kept.known), maps.Clone(kept.decoded)
-		r.whole = int64(len(kept.data))
+		r.complete = int64(len(kept.data))
 		data = data[len(kept.data):]
 	}
 	var existing map[string]bool // read only if needed
@@ -171,15 +171,15 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 		r.number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
 		if _, sound := sumOf(content); sound && only != "" && !mayContain(content, quoted) {
-			r.whole += int64(len(content) + len("\n"))
+			r.complete += int64(len(content) + len("\n"))
 			continue
 		}
-		change, err := read(content, whole, parseFacts)
+		change, err := readLine(content, whole, parseFacts)
 		switch {
 		case whole:
-			r.whole += int64(len(text))
+			r.complete += int64(len(text))
 		case !errors.Is(err, errNothing): // at most its end is lost
-			r.whole += int64(len(withoutZeros(content)) + len("\n"))
+			r.complete += int64(len(withoutZeros(content)) + len("\n"))
 		}
 		switch {
 		case err == nil:
@@ -247,8 +247,8 @@ func (x *Heads) names(ctx context.Context) map[string]bool {
 
 // of returns the facts of a thread.
 func (r *factsRead) of(thread string) (heads.Facts, error) {
-	f, read := r.decoded[thread]
-	if !read {
+	f, done := r.decoded[thread]
+	if !done {
 		var err error
 		if f, err = r.known[thread].facts(); err != nil {
 			return f, err
@@ -259,8 +259,8 @@ func (r *factsRead) of(thread string) (heads.Facts, error) {
 	return f, nil
 }
 
-// marks returns what must be written about threads in doubt before the reason disappears: nobody has
-// confirmed where they can work.
+// marks returns the facts that must be written about threads in doubt before the reason for it disappears: they
+// count as imported, and no user has confirmed where they can work.
 func (r *factsRead) marks() (map[string]heads.Facts, error) {
 	marks := map[string]heads.Facts{}
 	for thread := range r.doubts {
@@ -289,11 +289,11 @@ func (x *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts)
 // file was lost, it first writes which threads are in doubt. In that case, or while the table's checksum is
 // wrong, a thread gets a line even without facts.
 func (x *Heads) appendFacts(ctx context.Context, f *table, changes map[string]heads.Facts) error {
-	size, err := x.factsSize(f.facts)
+	size, err := x.factsSize(f.minFacts)
 	if err != nil {
 		return err
 	}
-	lost := f.facts > size
+	lost := f.minFacts > size
 	text, err := factsLines(changes, lost || f.wrong != "")
 	if len(text) == 0 || err != nil {
 		return err
@@ -313,7 +313,7 @@ func (x *Heads) appendFactsText(f *table, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f.facts = 1 // updated when it is saved
+	f.minFacts = 1 // there are facts; saveThreads records their size
 	return durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile)
 }
 
@@ -340,11 +340,11 @@ func (x *Heads) recordedSize() int64 {
 	head := make([]byte, len(byteOrderMark)+sumLineMax)
 	n, _ := f.ReadAt(head, 0)
 	first, _ := parseSum(bytes.TrimPrefix(head[:n], []byte(byteOrderMark)))
-	return first.facts
+	return first.minFacts
 }
 
-// factsSize returns the number of bytes in complete lines of the file: all of them, or at least the known
-// number if a kill tore the rest; fewer if the end of those was lost.
+// factsSize returns the size of facts.jsonl if its last line is complete, or known if a kill tore the lines after
+// that. It returns 0 if the known bytes are not complete lines, because the end was lost.
 func (x *Heads) factsSize(known int64) (int64, error) {
 	f, err := safeopen.OpenMax(x.path(factsFile), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -367,7 +367,7 @@ func (x *Heads) factsSize(known int64) (int64, error) {
 			return 0, err
 		}
 		switch {
-		case last[0] == '\n' || size == 1:
+		case last[0] == '\n' || size == 1: // for 1, see appendFactsText
 			return size, nil
 		case last[0] == '}' && size == known-1: // only the end of its last line is lost
 			return known, nil
@@ -413,8 +413,8 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool
 // replaceFacts rewrites the file, under the lock of the threads. threads.yaml never records more than its
 // actual length.
 func (x *Heads) replaceFacts(f *table, text []byte) error {
-	if f.facts > int64(len(text)) {
-		f.facts = int64(len(text))
+	if f.minFacts > int64(len(text)) {
+		f.minFacts = int64(len(text))
 		if err := x.save(f); err != nil {
 			return err
 		}
@@ -422,7 +422,7 @@ func (x *Heads) replaceFacts(f *table, text []byte) error {
 	if err := durable.WriteFile(x.fsys, x.path(factsFile), text, privateFile); err != nil {
 		return err
 	}
-	f.facts = int64(len(text))
+	f.minFacts = int64(len(text))
 	return x.save(f)
 }
 

@@ -31,7 +31,7 @@ func TestInPlace(t *testing.T) {
 		key := fmt.Sprintf("01ARZ3NDEKTSV4RRFF%08d", i)
 		place, parsed := parse(text), parse(text)
 		require.True(t, place.inPlace)
-		parsed.parsed()
+		parsed.ensureParsed()
 		same := func() {
 			t.Helper()
 			want, err := parsed.get(key)

@@ -114,7 +114,7 @@ func lineOf(e heads.Ended) endLine {
 	return endLine{e, false}
 }
 
-// plainEnd reads a line as uwf writes it, without its checksum; ok is false for any other. A list reads all lines.
+// plainEnd parses a line as uwf writes it, faster than encoding/json; ok is false for others. It ignores the checksum.
 func plainEnd(line string) (e endLine, ok bool) {
 	var words [4]string
 	for i, key := range [len(words)]string{begin, `","workflow":"`, `","head":"`, `","status":"`} {
@@ -157,7 +157,7 @@ func parseEnded(line []byte) (heads.Ended, error) {
 	if e.Thread == "" {
 		return heads.Ended{}, errors.New("no thread id")
 	}
-	if e.Status == "" { // missing in the original's first lines
+	if e.Status == "" { // missing in the first lines of the original uwf
 		e.Status = protocol.StatusCompleted
 	}
 	if err := checkSum(line); err != nil {
@@ -258,7 +258,7 @@ func (x *Heads) searchBack(f *os.File, thread string) (heads.Ended, error) {
 		if err != nil {
 			return heads.Ended{}, err
 		}
-		e, err := read(line.text, line.whole, parseEnded)
+		e, err := readLine(line.text, line.whole, parseEnded)
 		switch {
 		case errors.Is(err, errNothing):
 		case err != nil:
@@ -273,7 +273,7 @@ func (x *Heads) searchBack(f *os.File, thread string) (heads.Ended, error) {
 	return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
 }
 
-// damagedAt returns the error for a line, and only then counts its number.
+// damagedAt returns the error for a line. It counts lines only now, to get the line number.
 func (x *Heads) damagedAt(offset int64, cause error) error {
 	data, err := x.readFile(historyFile)
 	if err != nil {
@@ -362,7 +362,7 @@ func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 			return !ok
 		}
 		return x.locked(ctx, historyLock, func() error {
-			// First, because a thread that exists isn't affected by it.
+			// First, because the list has no effect on a thread that still exists.
 			if err := x.noteRemoved(threads, gone); err != nil {
 				return err
 			}
@@ -370,7 +370,7 @@ func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 				return err
 			}
 			// Facts are removed after the history, because facts of a missing thread do no harm.
-			return x.rewriteFacts(ctx, f, names(forgotten))
+			return x.rewriteFacts(ctx, f, threadsOf(forgotten))
 		})
 	})
 	return forgotten, err
@@ -408,8 +408,8 @@ func (x *Heads) forget(gone func(thread string) bool) ([]heads.Ended, error) {
 	return forgotten, durable.WriteFile(x.fsys, x.path(historyFile), kept, 0o644)
 }
 
-// names returns the threads of lines.
-func names(lines []heads.Ended) map[string]bool {
+// threadsOf returns the threads of lines.
+func threadsOf(lines []heads.Ended) map[string]bool {
 	threads := map[string]bool{}
 	for _, e := range lines {
 		threads[e.Thread] = true

@@ -1,10 +1,10 @@
-// Package fileheads stores the mutable state of uwf in four files in the home directory, which a person can
-// read and edit:
+// Package fileheads stores the mutable state of uwf in files of the home directory, which people can read and edit:
 //
 //	threads.yaml   thread-id: head-hash       active threads
 //	history.jsonl  {thread, workflow, head, status, completedAt}   ended threads
 //	registry.yaml  workflow-name: hash
 //	facts.jsonl    {thread, …}   facts of threads, in addition to their chains
+//	removed.txt    thread-id     removed threads, so that a push can't restore them
 //
 // Invariants:
 //   - each file is changed only under its lock (<home>/locks/), and a head only
@@ -39,7 +39,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Heads accesses the four files of a home directory. It reads them each time, because other processes write
+// Heads accesses these files of a home directory. It reads them each time, because other processes write
 // them as well; it is safe for concurrent use.
 //
 // In addition to the documented errors, its methods return disk errors, and a [*protocol.Error] with
@@ -50,13 +50,13 @@ type Heads struct {
 	// otherwise read all threads of a home several times per page.
 	Now func() time.Time
 
-	dir  string
-	fsys durable.FS
-	kept atomic.Pointer[factsRead] // cached facts, valid while the file still starts with the same lines
+	dir        string
+	fsys       durable.FS
+	soundFacts atomic.Pointer[factsRead] // cached lines, valid while the file still starts with them
 
-	threads kept[table]
-	history kept[iter.Seq[line[heads.Ended]]]
-	facts   kept[map[string]heads.Facts]
+	threads cache[table]
+	history cache[iter.Seq[line[heads.Ended]]]
+	facts   cache[map[string]heads.Facts]
 }
 
 // Open returns the index of a home directory, which need not exist yet.
@@ -129,12 +129,12 @@ func invalid(path string, line int, reason string) error {
 	return e.Because("threads-damaged")
 }
 
-// kept holds what was read from files, for a [Heads] with a clock. It is valid while they are the same files.
-type kept[T any] struct {
-	last atomic.Pointer[keptRead[T]]
+// cache holds what was read from files, for a [Heads] with a clock. It is valid while they are the same files.
+type cache[T any] struct {
+	last atomic.Pointer[cached[T]]
 }
 
-type keptRead[T any] struct {
+type cached[T any] struct {
 	files []fs.FileInfo // nil: missing
 	value T
 }
@@ -143,7 +143,7 @@ type keptRead[T any] struct {
 const racy = time.Second
 
 // of returns what read returns for files. Its callers share the value.
-func (k *kept[T]) of(x *Heads, read func() (T, error), names ...string) (T, error) {
+func (k *cache[T]) of(x *Heads, read func() (T, error), names ...string) (T, error) {
 	if x.Now == nil {
 		return read()
 	}
@@ -164,7 +164,7 @@ func (k *kept[T]) of(x *Heads, read func() (T, error), names ...string) (T, erro
 	}
 	value, err := read()
 	if err == nil && settled {
-		k.last.Store(&keptRead[T]{files, value})
+		k.last.Store(&cached[T]{files, value})
 	}
 	return value, err
 }
@@ -185,5 +185,5 @@ func (x *Heads) look(ctx context.Context) (*table, error) {
 		}
 		return *t, nil
 	}, threadsFile)
-	return &t, err // a copy, which is parsed when needed
+	return &t, err // a copy, because its methods parse it when needed
 }

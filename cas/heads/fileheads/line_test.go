@@ -87,7 +87,7 @@ func FuzzTable(f *testing.F) {
 				require.Equal(t, e.hash, h)
 			}
 			again := parseTable("f", first.render(), threads)
-			again.parsed()
+			again.ensureParsed()
 			keys := func(x *table) (keys []string) {
 				for key, h := range x.all {
 					keys = append(keys, key+": "+string(h))

@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// path returns the path of one of the four files.
+// path returns the path of a file or directory of the home.
 func (x *Heads) path(file string) string { return filepath.Join(x.dir, file) }
 
 // HistoryPath returns the path of the history.
@@ -113,7 +113,7 @@ func (x *Heads) quarantineTable(ctx context.Context, lock, file string,
 		if err != nil {
 			return err
 		}
-		f.parsed()
+		f.ensureParsed()
 		bad := f.bad
 		if file == registryFile {
 			bad = append(bad, f.misnamed()...)
@@ -181,7 +181,7 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	if err != nil {
 		return nil, ctx.Err() // reported with the facts
 	}
-	recorded := f.facts > 0 || size == 0
+	recorded := f.minFacts > 0 || size == 0
 	runs = slices.DeleteFunc(runs, func(e fs.DirEntry) bool { return known[e.Name()] || !threadid.Valid(e.Name()) })
 	if len(runs) == 0 && recorded {
 		return nil, ctx.Err()

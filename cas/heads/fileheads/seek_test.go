@@ -19,7 +19,7 @@ func TestSeek(t *testing.T) {
 	id := func(i int) string { return fmt.Sprintf("01K8ZQ4V9X6D3M2N%010d", i) }
 	for _, n := range []int{1, seekLines, seekLines + 1, 2 * seekLines} {
 		x := Open(t.TempDir(), durable.OS())
-		text := &table{threads: true, facts: 12}
+		text := &table{threads: true, minFacts: 12}
 		for i := range n {
 			text.entries = append(text.entries, entry{key: id(2 * i), hash: protocol.Hash(fmt.Sprintf("4EAEYQKF%05d", i))})
 		}

@@ -3,20 +3,19 @@ package fileheads
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
-
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
-	"iter"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
@@ -55,7 +54,7 @@ const maxFile = 512 << 20
 type table struct {
 	path     string
 	threads  bool     // keys are thread ids
-	facts    int64    // minimum size of complete lines in facts.jsonl, in bytes
+	minFacts int64    // minimum size of complete lines in facts.jsonl, in bytes
 	wrong    string   // a wrong checksum line, which stays until a repair; otherwise ""
 	comments []string // whole lines
 	entries  []entry  // sorted by key, each key once
@@ -114,9 +113,9 @@ func (x *Heads) readFile(name string) ([]byte, error) {
 
 // sumLine is the first line of a file with a checksum.
 type sumLine struct {
-	sum   string
-	facts int64
-	size  int // without its newline
+	sum      string
+	minFacts int64 // see table
+	size     int   // without its newline
 }
 
 // parseSum parses the first line of a file, if it has a checksum.
@@ -126,7 +125,7 @@ func parseSum(data []byte) (s sumLine, ok bool) {
 	rest = rest[len(s.sum):]
 	s.size = len(data) - len(rest)
 	if ok && len(rest) >= factsLen && bytes.HasPrefix(rest, []byte(", with ")) {
-		_, _ = fmt.Sscanf(string(rest[:factsLen]), withFacts, &s.facts) // otherwise the checksum is wrong
+		_, _ = fmt.Sscanf(string(rest[:factsLen]), withFacts, &s.minFacts) // otherwise the checksum is wrong
 		s.size += factsLen
 	}
 	return s, ok
@@ -140,7 +139,7 @@ func parseTable(path string, data []byte, threads bool) *table {
 		t.parse(string(data), 1)
 		return t
 	}
-	t.facts = first.facts
+	t.minFacts = first.minFacts
 	head := min(first.size+len("\n"), len(data)) // a different byte here is damage that hides no thread
 	text := data[head:]
 	if first.sum != sumText(data[len(sumPrefix)+len(first.sum):]) {
@@ -219,8 +218,8 @@ func isWord(text string) bool {
 	return true
 }
 
-// parsed parses the table unless it is already parsed.
-func (t *table) parsed() {
+// ensureParsed parses the table unless it is already parsed.
+func (t *table) ensureParsed() {
 	if t.inPlace {
 		t.inPlace = false
 		t.parse(string(t.text()), 2)
@@ -315,7 +314,7 @@ func (t *table) get(key string) (protocol.Hash, error) {
 		if validLine(line) {
 			return hashIn(line), nil
 		}
-		t.parsed()
+		t.ensureParsed()
 		return t.get(key)
 	}
 	if ok {
@@ -334,7 +333,7 @@ func (t *table) all(yield func(key string, h protocol.Hash) bool) {
 	if t.inPlace {
 		for text := string(t.text()); text != ""; text = text[headLine:] {
 			if !validLine(text[:headLine]) {
-				t.parsed() // a hand-made checksum of invalid text
+				t.ensureParsed() // a hand-made checksum of invalid text
 				break
 			}
 			if !yield(text[:threadid.Len], hashIn(text)) {
@@ -417,8 +416,8 @@ func (t *table) render() []byte {
 		first = t.wrong + "\n"
 	case len(t.bad) == 0: // a checksum implies that everything is readable
 		first = sumPrefix + strings.Repeat("0", sumDigits)
-		if t.facts > 0 {
-			first += fmt.Sprintf(withFacts, t.facts)
+		if t.minFacts > 0 {
+			first += fmt.Sprintf(withFacts, t.minFacts)
 		}
 		first += "\n"
 	}
@@ -597,9 +596,9 @@ var errNothing = errors.New("is empty")
 // isBlank reports whether a line is blank.
 func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 
-// read parses a line without its newline. A last line without a newline might have been torn by a kill or a
+// readLine parses a line without its newline. A last line without a newline might have been torn by a kill or a
 // power cut.
-func read[T any](line []byte, whole bool, parse func([]byte) (T, error)) (T, error) {
+func readLine[T any](line []byte, whole bool, parse func([]byte) (T, error)) (T, error) {
 	if whole {
 		return parse(line)
 	}
@@ -638,7 +637,7 @@ func linesOf[T any](data []byte, parse func([]byte) (T, error)) iter.Seq[line[T]
 		for text := range bytes.Lines(data) {
 			number++
 			content, whole := bytes.CutSuffix(text, []byte("\n"))
-			value, err := read(content, whole, parse)
+			value, err := readLine(content, whole, parse)
 			if errors.Is(err, errNothing) {
 				continue
 			}

@@ -71,7 +71,7 @@ func (x *Heads) DamagedHeads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.parsed()
+	f.ensureParsed()
 	return errors.Join(f.problems()...)
 }
 
@@ -201,11 +201,11 @@ func (x *Heads) changeThreads(ctx context.Context, edit func(f *table) error) er
 
 // saveThreads saves threads.yaml with the length of facts.jsonl.
 func (x *Heads) saveThreads(f *table) error {
-	size, err := x.factsSize(f.facts)
+	size, err := x.factsSize(f.minFacts)
 	if err != nil {
 		return err
 	}
-	f.facts = max(f.facts, size)
+	f.minFacts = max(f.minFacts, size)
 	return x.save(f)
 }
 
