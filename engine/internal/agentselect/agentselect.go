@@ -49,20 +49,20 @@ type Choices struct {
 }
 
 // For returns the agent chosen for a role, or "".
-func (w Choices) For(role string) string {
-	return cmp.Or(w.Agents[role], w.Agent, w.Earlier[role], w.Earlier[heads.AllRoles])
+func (o Choices) For(role string) string {
+	return cmp.Or(o.Agents[role], o.Agent, o.Earlier[role], o.Earlier[heads.AllRoles])
 }
 
 // Chosen returns all agents that a user has chosen, by role or [heads.AllRoles]. A choice for all roles
 // replaces earlier ones. Relative programs become absolute, because later steps may run in another directory.
-func (r Caster) Chosen(ctx context.Context, w Choices) map[string]string {
+func (r Caster) Chosen(ctx context.Context, o Choices) map[string]string {
 	chosen := map[string]string{}
-	if w.Agent == "" {
-		maps.Copy(chosen, w.Earlier)
+	if o.Agent == "" {
+		maps.Copy(chosen, o.Earlier)
 	} else {
-		chosen[heads.AllRoles] = r.lasting(ctx, w.Agent)
+		chosen[heads.AllRoles] = r.lasting(ctx, o.Agent)
 	}
-	for role, agent := range w.Agents {
+	for role, agent := range o.Agents {
 		chosen[role] = r.lasting(ctx, agent)
 	}
 	return chosen
@@ -238,15 +238,15 @@ func (r Caster) Player(ctx context.Context, o Choices, w protocol.Workflow, name
 	return cmd, err
 }
 
-// Foreign reports whether the command was given as a command line. It may not be an agent then, for example
-// if it is claude.
+// Foreign reports whether the command is a program on PATH without the prefix of agents, given as a command line.
+// Such a program may not be an agent, for example claude.
 func (c Command) Foreign() bool {
 	name := c.Written[0]
 	return c.Alias == "" && filepath.Base(name) == name && !strings.HasPrefix(name, protocol.AgentPrefix)
 }
 
-// Agent returns the agent for a role: --agent, else the config's override for the role, else its default. If
-// --agent is a command line, no config is needed.
+// Agent returns the agent for a role: the user's choice, else uwf-mock if there is a scenario, else the config's
+// override for the role, else its default. A command line needs no config file.
 func (r Caster) Agent(ctx context.Context, o Choices, workflow, role string) (Command, error) {
 	if o.Scenario != "" && o.For(role) == "" {
 		argv := []string{protocol.AgentName("mock"), "--mock-data", o.Scenario}
@@ -447,11 +447,11 @@ func (r Caster) Account(ctx context.Context, cmd Command, workflow, role string)
 			return limits.NewAccount(provider, nil)
 		}
 	}
-	apart := slices.Clone(cmd.Argv[1:])
+	selectors := slices.Clone(cmd.Argv[1:])
 	for _, key := range slices.Sorted(maps.Keys(cmd.Env)) {
-		apart = append(apart, key+"="+cmd.Env[key])
+		selectors = append(selectors, key+"="+cmd.Env[key])
 	}
-	return limits.NewAccount(config.AccountOf(cmd.Argv[0]), apart)
+	return limits.NewAccount(config.AccountOf(cmd.Argv[0]), selectors)
 }
 
 // Limited reports whether no agent for a role may start, because all their accounts are limited or the daily

@@ -31,7 +31,7 @@ type Worst struct {
 // Worst returns the maximum cost of a role with its agent.
 func (r Caster) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limits, c Casting) Worst {
 	out := Worst{Visits: 1}
-	if returns(w, c.Role) {
+	if onCycle(w, c.Role) {
 		out.Visits = l.MaxVisitsPerRole
 		if l.MaxSteps > 0 && (out.Visits == 0 || l.MaxSteps < out.Visits) {
 			out.Visits = l.MaxSteps
@@ -71,8 +71,8 @@ func (r Caster) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens
 	return usd, tokens
 }
 
-// returns reports whether the graph has a path from a role back to it.
-func returns(w protocol.Workflow, role string) bool {
+// onCycle reports whether the graph has a path from a role back to it.
+func onCycle(w protocol.Workflow, role string) bool {
 	seen := map[string]bool{}
 	ahead := []string{role}
 	for len(ahead) > 0 {

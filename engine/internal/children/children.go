@@ -32,7 +32,7 @@ type Child struct {
 	Head  protocol.Hash // "" if it has not been started
 	Ended *heads.Ended
 	Open  bool                // it has ended, but has unfinished work because it is being retried
-	Out   protocol.StepOutput // its state while it is active
+	Out   protocol.StepOutput // its state while it is active or open
 }
 
 // Status returns the status of a child. It is idle if the child has not been started, or if its driver was
@@ -57,13 +57,13 @@ func (k Child) failed() bool {
 type Children []Child
 
 // AllEnded reports whether the children can be joined.
-func (k Children) AllEnded() bool {
-	return !slices.ContainsFunc(k, func(k Child) bool { return k.Ended == nil || k.Open })
+func (all Children) AllEnded() bool {
+	return !slices.ContainsFunc(all, func(k Child) bool { return k.Ended == nil || k.Open })
 }
 
 // Unstarted reports whether a child doesn't exist yet.
-func (k Children) Unstarted() bool {
-	return slices.ContainsFunc(k, func(k Child) bool { return k.Head == "" })
+func (all Children) Unstarted() bool {
+	return slices.ContainsFunc(all, func(k Child) bool { return k.Head == "" })
 }
 
 // KeyOf returns a key for an item, derived from its content.
@@ -99,10 +99,10 @@ func (p Place) Attempt(parent heads.Facts, key string) int {
 	return p.RetriesOfAll(parent)*apart + parent.Attempts[p.AttemptKey(key)]
 }
 
-// Find finds the children of a place; of lists those that its role requires.
-func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of []moderator.Child) (Children, error) {
-	kids := make(Children, len(of))
-	for i, c := range of {
+// Find finds the children of a place; all lists those that its role requires.
+func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, all []moderator.Child) (Children, error) {
+	kids := make(Children, len(all))
+	for i, c := range all {
 		id, err := threadid.Child(p.Thread, string(p.Head), p.Role, p.Attempt(parent, c.Key), c.Key)
 		if err != nil {
 			return nil, err
@@ -113,10 +113,10 @@ func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of [
 	for i, k := range kids {
 		ids[i] = k.ID
 	}
-	stand, err := Look(ctx, x, ids, nil)
+	states, err := Look(ctx, x, ids, nil)
 	for i := range kids {
 		k := &kids[i]
-		if at, known := stand[k.ID]; known {
+		if at, known := states[k.ID]; known {
 			k.Head, k.Ended = at.Head, at.End
 		}
 	}
@@ -133,38 +133,38 @@ func Look(ctx context.Context, x heads.Heads, ids []string,
 	for _, id := range ids {
 		left[id] = true
 	}
-	stand := make(map[string]heads.ThreadState, len(ids))
+	states := make(map[string]heads.ThreadState, len(ids))
 	if len(left) > few {
 		for h, err := range x.Heads(ctx) {
 			if err == nil && left[h.Thread] {
-				stand[h.Thread] = heads.ThreadState{Head: h.Hash}
+				states[h.Thread] = heads.ThreadState{Head: h.Hash}
 				delete(left, h.Thread)
 			}
 		}
 	}
 	for id := range left {
-		if e, ok := known[id]; ok && len(ids) > few {
-			stand[id] = heads.ThreadState{Head: e.Head, End: &e}
+		if e, ok := known[id]; ok && len(ids) > few { // otherwise it may be active again
+			states[id] = heads.ThreadState{Head: e.Head, End: &e}
 			delete(left, id)
 		}
 	}
 	if len(left) > few {
 		for e, err := range x.History(ctx) {
 			if err == nil && left[e.Thread] { // the newest entry counts
-				stand[e.Thread] = heads.ThreadState{Head: e.Head, End: &e}
+				states[e.Thread] = heads.ThreadState{Head: e.Head, End: &e}
 			}
 		}
-		return stand, ctx.Err()
+		return states, ctx.Err()
 	}
 	for id := range left {
 		switch at, err := heads.Find(ctx, x, id); {
 		case err == nil:
-			stand[id] = at
+			states[id] = at
 		case !errors.Is(err, heads.ErrNoThread):
-			return stand, err
+			return states, err
 		}
 	}
-	return stand, ctx.Err()
+	return states, ctx.Err()
 }
 
 // Output returns the state of a child for display.
@@ -173,23 +173,23 @@ func (k Child) Output() protocol.ChildOutput {
 }
 
 // Summarize sets the state of a parent thread from the states of its children.
-func (k Children) Summarize(p Place, out *protocol.StepOutput) {
+func (all Children) Summarize(p Place, out *protocol.StepOutput) {
 	count := map[protocol.Status]int{}
-	for _, k := range k {
+	for _, k := range all {
 		count[k.Status()]++
 		out.Children = append(out.Children, k.Output())
 	}
 	switch {
-	case k.Unstarted(), k.AllEnded():
+	case all.Unstarted(), all.AllEnded():
 		out.Status = protocol.StatusIdle // the next step starts or joins them
 	case count[protocol.StatusIdle]+count[protocol.StatusRunning]+count[protocol.StatusWaitingForChildren] > 0:
 		out.Status = protocol.StatusWaitingForChildren
 	case count[protocol.StatusError]+count[protocol.StatusCorrupt] > 0:
 		out.Status = protocol.StatusError
-		out.Error = fault.Step(k.failed(p))
+		out.Error = fault.Step(all.failure(p))
 	case count[protocol.StatusRateLimited] > 0:
 		out.Status = protocol.StatusRateLimited
-		for _, k := range k {
+		for _, k := range all {
 			if until := k.Out.RateLimitedUntil; until != nil && (out.RateLimitedUntil == nil || *until < *out.RateLimitedUntil) {
 				out.RateLimitedUntil = until
 				if k.Out.Error != nil {
@@ -199,7 +199,7 @@ func (k Children) Summarize(p Place, out *protocol.StepOutput) {
 			}
 		}
 	case count[protocol.StatusSuspended] > 0:
-		asks := k[k.Suspended()]
+		asks := all[all.Suspended()]
 		out.Status, out.CurrentRole = protocol.StatusSuspended, ""
 		out.SuspendedRole, out.SuspendMessage = protocol.NullString(p.Role), asks.Out.SuspendMessage
 		out.Question, out.Error = asks.Out.Question, asks.Out.Error
@@ -207,14 +207,14 @@ func (k Children) Summarize(p Place, out *protocol.StepOutput) {
 }
 
 // Suspended returns the index of the first child that waits for a person, or -1.
-func (k Children) Suspended() int {
-	return slices.IndexFunc(k, func(k Child) bool { return k.Status() == protocol.StatusSuspended })
+func (all Children) Suspended() int {
+	return slices.IndexFunc(all, func(k Child) bool { return k.Status() == protocol.StatusSuspended })
 }
 
-// failed returns the error for the failed children.
-func (k Children) failed(p Place) error {
-	f := Failures{Place: p, Of: len(k)}
-	for _, k := range k {
+// failure returns the error for the failed children.
+func (all Children) failure(p Place) error {
+	f := Failures{Place: p, Of: len(all)}
+	for _, k := range all {
 		if !k.failed() {
 			continue
 		}
@@ -255,8 +255,8 @@ func (f *Failures) Err() error {
 	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, Named(f.first.Key,
 		LabelOf(f.first.Child)), why.Message)
 	err.Err = f.why
-	asks := func(r protocol.Reason) bool { return strings.HasPrefix(r.Name, "untrusted") } // it concerns all children
-	if slices.ContainsFunc(why.Reasons, asks) {
+	untrusted := func(r protocol.Reason) bool { return strings.HasPrefix(r.Name, "untrusted") } // concerns all children
+	if slices.ContainsFunc(why.Reasons, untrusted) {
 		err.Reasons = why.Reasons
 		return err
 	}
@@ -271,15 +271,15 @@ func Named(key, label string) string {
 	return plaintext.Line(key + " (" + label + ")")
 }
 
-// Below returns the path to a child, and the path with keys replaced by items.
-func Below(path, label, key, of string) (string, string) {
+// Below returns the path to a child of a path, and the same path with labels of items in place of keys.
+func Below(path, label, key, item string) (string, string) {
 	if path == "" {
-		return key, of
+		return key, item
 	}
-	if label == "" && of == "" {
+	if label == "" && item == "" {
 		return path + "/" + key, ""
 	}
-	return path + "/" + key, cmp.Or(label, path) + "/" + cmp.Or(of, key)
+	return path + "/" + key, cmp.Or(label, path) + "/" + cmp.Or(item, key)
 }
 
 // Address returns the name of a child on a command line.
@@ -369,7 +369,7 @@ func SameTask(ctx context.Context, nodes cas.Reader, head protocol.Hash, s proto
 		reflect.DeepEqual(t.Start.Inputs, s.Inputs)
 }
 
-// IsJoinSchema reports whether a role has no schema of its own for the joined results.
+// IsJoinSchema reports whether a role's schema is a default one for joined results, not the role's own.
 func IsJoinSchema(schema any) bool {
 	object, _ := schema.(map[string]any)
 	object = maps.Clone(object)
