@@ -37,7 +37,7 @@ type Invocation struct {
 	// Started, if not nil, is called with the agent's process ID once it runs. If it fails, the agent is
 	// stopped and Run returns its error.
 	Started func(pid int) error
-	// Owner of the run: a role of a workflow, played by an agent of the config ("" for a command).
+	// The sandbox's settings depend on the workflow, the role and the agent's alias ("" for a command).
 	Workflow, Role, Alias string
 	// Plain means that the program is not an agent. Its output goes to the output file and is not parsed, and
 	// any exit status is an answer.
@@ -62,9 +62,9 @@ type Outcome struct {
 	ExitCode int    // -1 if a signal ended it
 	Signal   string // such as "killed"; "" if it exited
 	Stderr   string // the end of stderr, cleaned
-	// Contained means that the agent had its own pid namespace, so none of its processes outlives it.
+	// Contained means that none of the agent's processes outlives it. The caller sets this and the following fields.
 	Contained bool
-	// Held describes for the record what the sandbox denied the agent; "" if nothing.
+	// Held describes what the sandbox denied the agent; "" if nothing.
 	Held string
 	// Removed waits until the sandbox's temporary files are removed; nil if there is no sandbox.
 	Removed func()
@@ -75,7 +75,7 @@ type Outcome struct {
 // of ctx, or the error of Started. The outcome contains what is known even if there is an error.
 func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	path, err := inv.Command, error(nil)
-	if inv.Box == nil { // otherwise it is uwf-box, and the start decides what runs instead
+	if inv.Box == nil { // otherwise it is the path of uwf-box
 		path, err = locate(inv.Command, inv.Dir, inv.Env)
 	}
 	if err != nil {

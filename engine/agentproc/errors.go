@@ -24,7 +24,7 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	var box *proc.BoxError
 	switch {
-	case errors.As(e.Err, &box): // what its setup did not find is not the command
+	case errors.As(e.Err, &box): // a file that its setup lacks is not the command
 		return fmt.Sprintf("cannot start agent command %q: its sandbox cannot be set up: %v", e.Command, box)
 	case errors.Is(e.Err, exec.ErrNotFound):
 		return fmt.Sprintf("agent command %q is not on PATH", e.Command)

@@ -23,7 +23,7 @@ import (
 const (
 	minPause = 10 * time.Millisecond
 	maxPause = 200 * time.Millisecond
-	maxLate  = 2 * time.Second // time that a step waits for its live view
+	maxLate  = 2 * time.Second // time that a step waits for its live view after the agent has ended
 )
 
 // maxAnnouncement is the maximum length of a line that announces a turn. Longer lines are skipped without

@@ -56,7 +56,7 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	return protocol.Result{}, &ResultError{Line: excerpt(end.line), Reason: err.Error()}
 }
 
-// earlier returns the last line that is an object with a step hash, or the zero value.
+// earlier returns the last line that is an object and mentions stepHash, or the zero value if that is invalid.
 func earlier(tail []byte) protocol.Result {
 	for at := len(tail); at > 0; {
 		begin := bytes.LastIndexByte(tail[:at-1], '\n') + 1
@@ -206,7 +206,7 @@ func parseYAML(src []byte) (wire, error) {
 		if key != "durable" && value != nil && n.Kind == yamldoc.Scalar {
 			value = n.Text
 		}
-		w[key], _ = json.Marshal(value) // of a number that JSON lacks nothing remains
+		w[key], _ = json.Marshal(value) // empty for a number that JSON lacks, such as .inf
 	}
 	return w, nil
 }
