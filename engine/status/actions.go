@@ -227,10 +227,10 @@ func (s situation) actions(at protocol.StepOutput) []protocol.Action {
 			all = append(all, protocol.Action{Verb: verb, Form: form, Command: append([]string{"thread"}, args...)})
 		}
 	}
-	switch resume := at.Question != nil; {
-	case resume && at.Question.Schema != nil:
+	switch asks := at.Question != nil; {
+	case asks && at.Question.Schema != nil:
 		add(protocol.VerbAnswer, at.Question.Schema, answering(at)...)
-	case resume:
+	case asks:
 		add(protocol.VerbResume, words, "resume", id, "-p", "<answer>")
 	case s.raise:
 		add(protocol.VerbRaiseLimit, nil, "resume", s.limitOf, "--raise-limit")
@@ -270,7 +270,7 @@ func (s situation) actions(at protocol.StepOutput) []protocol.Action {
 	return all
 }
 
-// answering returns a command that answers a form, with the first choice of each required field.
+// answering returns a command that sets the required fields of a form and those with choices, each to the first one.
 func answering(at protocol.StepOutput) []string {
 	var args []string
 	given := map[string]any{}

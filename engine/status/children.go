@@ -29,7 +29,7 @@ func (r *Reader) Children(ctx context.Context, p *Position) (children.Children, 
 	if err != nil {
 		return nil, err
 	}
-	about := r
+	reader := r
 	for i := range kids {
 		k := &kids[i]
 		if k.Ended != nil {
@@ -41,11 +41,11 @@ func (r *Reader) Children(ctx context.Context, p *Position) (children.Children, 
 		if k.Head == "" || k.Ended != nil {
 			continue
 		}
-		if about == r {
-			about = r.aware(ctx, k.ID)
-			about.bounds = map[string][]bound{}
+		if reader == r {
+			reader = r.withAllFacts(ctx, k.ID)
+			reader.bounds = map[string][]bound{}
 		}
-		if k.Out, _, err = about.showActive(ctx, k.ID, k.Head); err != nil {
+		if k.Out, _, err = reader.showActive(ctx, k.ID, k.Head); err != nil {
 			return nil, err
 		}
 		k.Out.Output = nil // the outputs of many children may be large
@@ -87,9 +87,9 @@ func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, 
 			ids = append(ids, id)
 		}
 	}
-	stand, err := children.Look(ctx, r.Heads, ids, nil)
+	states, err := children.Look(ctx, r.Heads, ids, nil)
 	var kids []StartedChild
-	for id, at := range stand {
+	for id, at := range states {
 		k := StartedChild{Key: all[id].Parent.Key, Thread: id, Head: at.Head}
 		if at.End != nil {
 			k.Ended, k.Status = true, at.End.Status
@@ -102,8 +102,8 @@ func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, 
 	return kids, err
 }
 
-// aware returns a reader that has read the facts of all threads, and that reads each workflow once.
-func (r *Reader) aware(ctx context.Context, id string) *Reader {
+// withAllFacts returns a reader that has read the facts of all threads, and that reads each workflow once.
+func (r *Reader) withAllFacts(ctx context.Context, id string) *Reader {
 	with := r.ConfigOnce()
 	if with.workflows == nil {
 		with = with.Remembering()
@@ -230,11 +230,11 @@ func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) (_ []pr
 		if err != nil {
 			return all, err
 		}
-		id, err := threadid.Child(id, string(start.Of), start.Role, start.Attempt, start.Key)
+		child, err := threadid.Child(id, string(start.Of), start.Role, start.Attempt, start.Key)
 		if err != nil {
 			return all, err
 		}
-		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]}),
+		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: child, Status: c.Status, Label: labels[c.Key]}),
 			append(starts, start)
 	}
 	for range maxForks {

@@ -23,25 +23,25 @@ import (
 // Limits returns the initial limits of a thread; own are those set for this thread alone. Zero means no
 // limit. Errors are *protocol.Error.
 func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
-	l, err := r.limitsOf(ctx, w)
+	l, err := r.workflowLimits(ctx, w)
 	if err != nil {
 		return l, fault.Of(err)
 	}
 	return budget.With(l, budget.ToFacts(own)), nil
 }
 
-// limits returns the limits in force, including users' changes for this thread.
-func (r *Reader) limits(ctx context.Context, p *Position) (protocol.Limits, error) {
-	l, err := r.limitsOf(ctx, p.Workflow)
+// limitsInForce returns a thread's limits, including users' changes for this thread alone.
+func (r *Reader) limitsInForce(ctx context.Context, p *Position) (protocol.Limits, error) {
+	l, err := r.workflowLimits(ctx, p.Workflow)
 	if err != nil && p.Thread.Last != nil { // before the first step, no limit is reached, and later reads report the error
 		return l, err
 	}
 	return budget.Granted(budget.With(l, p.Facts.Limits), p.Facts.Limits), nil
 }
 
-// limitsOf returns a workflow's limits, with defaults from the config. A workflow that sets all limits
+// workflowLimits returns a workflow's limits, with defaults from the config. A workflow that sets all limits
 // doesn't need the config.
-func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
+func (r *Reader) workflowLimits(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
 	var l protocol.Limits
 	if w.Limits != nil {
 		l = *w.Limits
@@ -154,8 +154,8 @@ func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ bu
 	return dir.Keep(marks, last.Hash, last.Step, sum), nil
 }
 
-// before returns the cost of a fork's chain at the time of the fork. It is computed once.
-func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
+// costAtFork returns the cost of a fork's chain at the time of the fork. It is computed once.
+func (r *Reader) costAtFork(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
 	dir := budget.File{Dir: r.RunDir(id)}
 	marks := dir.Marks()
 	if i := slices.IndexFunc(marks, func(m budget.Mark) bool { return m.Fork && m.Head == step }); i >= 0 {
@@ -242,19 +242,19 @@ type bound struct {
 	spent  protocol.Amount
 }
 
-// above returns the cost limits of a thread's ancestors, nearest first.
-func (r *Reader) above(ctx context.Context, parent *heads.Parent) ([]bound, error) {
+// ancestorLimits returns the cost limits of a thread's ancestors, nearest first.
+func (r *Reader) ancestorLimits(ctx context.Context, parent *heads.Parent) ([]bound, error) {
 	if known, ok := r.bounds[parent.Thread]; ok {
 		return known, nil
 	}
-	all, err := r.allAbove(ctx, parent)
+	all, err := r.readAncestorLimits(ctx, parent)
 	if err == nil && r.bounds != nil {
 		r.bounds[parent.Thread] = all
 	}
 	return all, err
 }
 
-func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, error) {
+func (r *Reader) readAncestorLimits(ctx context.Context, parent *heads.Parent) ([]bound, error) {
 	var all []bound
 	for parent != nil {
 		id := parent.Thread
@@ -271,12 +271,12 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 			return nil, err
 		}
 		b := bound{thread: id}
-		if b.limits, err = r.limitsOf(ctx, w); err != nil {
+		if b.limits, err = r.workflowLimits(ctx, w); err != nil {
 			return nil, err
 		}
 		b.limits = budget.Granted(budget.With(b.limits, facts.Limits), facts.Limits)
 		if budget.Bounded(b.limits) {
-			if b.spent, err = r.spentTogether(ctx, id, head, facts); err != nil {
+			if b.spent, err = r.costWithChildren(ctx, id, head, facts); err != nil {
 				return nil, err
 			}
 			all = append(all, b)
@@ -286,9 +286,9 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 	return all, nil
 }
 
-// spentTogether returns the cost of a thread and its children that are not joined yet, or whose role is being
+// costWithChildren returns the cost of a thread and its children that are not joined yet, or whose role is being
 // repeated.
-func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash,
+func (r *Reader) costWithChildren(ctx context.Context, id string, head protocol.Hash,
 	facts heads.Facts) (protocol.Amount, error) {
 	sum, err := r.ownCost(ctx, id, head, facts)
 	if err != nil {
@@ -317,13 +317,13 @@ func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[
 	if len(ids) == 0 {
 		return nil
 	}
-	stand, err := children.Look(ctx, r.Heads, ids, r.endedOf(ids))
+	states, err := children.Look(ctx, r.Heads, ids, r.endedOf(ids))
 	if err != nil {
 		return err
 	}
 	below := map[string]protocol.Hash{}
-	for id, at := range stand {
-		spent, err := r.spentBy(ctx, id, at, all[id])
+	for id, at := range states {
+		spent, err := r.cachedCost(ctx, id, at, all[id])
 		if err != nil {
 			return err
 		}
@@ -335,9 +335,9 @@ func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[
 	return r.addChildren(ctx, sum, all, below)
 }
 
-// spentBy caches [Reader.ownCost]. A driver calls it at each step of each child, so the cost of children
+// cachedCost caches [Reader.ownCost]. A driver calls it at each step of each child, so the cost of children
 // that have ended or not started is read only once.
-func (r *Reader) spentBy(ctx context.Context, id string, at heads.ThreadState,
+func (r *Reader) cachedCost(ctx context.Context, id string, at heads.ThreadState,
 	facts heads.Facts) (protocol.Amount, error) {
 	known, ok := r.knownCost(id)
 	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {
@@ -361,7 +361,7 @@ func (r *Reader) ownCost(ctx context.Context, id string, head protocol.Hash,
 	sum.Unreported(tries)
 	all := budget.SpentOf(sum)
 	if facts.Fork != nil {
-		before, err := r.before(ctx, id, facts.Fork.Step)
+		before, err := r.costAtFork(ctx, id, facts.Fork.Step)
 		if err != nil {
 			return protocol.Amount{}, err
 		}

@@ -133,23 +133,23 @@ func (r *Reader) runDirs() map[string]bool {
 	return ran
 }
 
-// together reads threads with all readers, into the memory of earlier ones.
+// together reads threads with all readers. It reuses the memory of earlier.
 func (o *Overview) together(ctx context.Context, threads []Listed, earlier []ThreadInfo) []ThreadInfo {
-	standings := slices.Grow(earlier[:0], len(threads))[:len(threads)]
+	infos := slices.Grow(earlier[:0], len(threads))[:len(threads)]
 	var taken atomic.Int64
 	var readers sync.WaitGroup
 	for _, reader := range o.readers {
 		readers.Go(func() {
 			for i := taken.Add(1) - 1; i < int64(len(threads)); i = taken.Add(1) - 1 {
-				standings[i] = o.listed(ctx, reader, threads[i])
+				infos[i] = o.info(ctx, reader, threads[i])
 			}
 		})
 	}
 	readers.Wait()
-	return standings
+	return infos
 }
 
-func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
+func (o *Overview) info(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 	n, known := o.Known.Glance(l.Head)
 	ran := o.runStamp(r, l.Thread)
 	if r.quiet = ""; known && ran != 0 && ran == n.Ran {
@@ -172,7 +172,7 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 		return s
 	}
 	if known {
-		if out, quiet, ok := r.recalled(ctx, l, n); ok && (o.Brief || !needsPerson(out)) {
+		if out, quiet, ok := r.bySummary(ctx, l, n); ok && (o.Brief || !needsPerson(out)) {
 			s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: r.since(out, n.CompletedAt)}
 			r.about(ctx, &s, n)
 			o.settle(n, s, ran, quiet)
@@ -249,7 +249,7 @@ func SummaryOf(t *thread.Thread, step *thread.Step) summary.Node {
 	return n
 }
 
-// summary returns the decision if it follows from the head alone, which [Reader.recalled] then returns.
+// summary returns the decision if it follows from the head alone, which [Reader.bySummary] then returns.
 func (p *Position) summary() *summary.Next {
 	if p.Problem != nil || p.Lifted || p.Again || p.UsedUp != "" || p.heldBy != nil ||
 		p.Next.Cause == moderator.ByLimit || p.Next.Cause == moderator.ByBudget || p.Next.Kind == moderator.Fan {
@@ -272,9 +272,9 @@ func (p *Position) summary() *summary.Next {
 	return next
 }
 
-// recalled returns the state of an active thread by what is known of its head, without questions and messages, and
+// bySummary returns the state of an active thread by what is known of its head, without questions and messages, and
 // whether the run directory has nothing to add. ok is false if it depends on more, or if a limit may be reached.
-func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out protocol.StepOutput, quiet, ok bool) {
+func (r *Reader) bySummary(ctx context.Context, l Listed, n summary.Node) (out protocol.StepOutput, quiet, ok bool) {
 	facts, err := r.facts(ctx, l.Thread)
 	if n.Next == nil || err != nil || facts.Parent != nil || facts.Limits != nil || len(facts.Attempts) > 0 ||
 		isParked(facts, l.Head) {
@@ -286,7 +286,7 @@ func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out pr
 	}
 	most, known := r.limitsBy[n.Workflow]
 	if !known {
-		if most, err = r.limitsOf(ctx, w); err != nil {
+		if most, err = r.workflowLimits(ctx, w); err != nil {
 			return out, false, false
 		}
 		r.limitsBy[n.Workflow] = most
@@ -345,7 +345,7 @@ func (r *Reader) about(ctx context.Context, s *ThreadInfo, n summary.Node) {
 	if s.Thread == r.quiet { // n.Totals can be of another thread, because forks share heads
 		s.Totals = n.Totals
 	}
-	if n.Steps == 0 || r.neverRan(s.Thread) {
+	if n.Steps == 0 || r.nothingToAdd(s.Thread) {
 		return
 	}
 	marks, unusable := budget.File{Dir: r.RunDir(s.Thread)}.Kept()

@@ -92,7 +92,7 @@ func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) (out protocol
 // answer a suspension or to reopen an ended thread, the thread stays suspended or ended, and the user can try
 // again. It returns true if the run directory has nothing to add until it changes.
 func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) (quiet bool) {
-	if r.neverRan(out.Thread) {
+	if r.nothingToAdd(out.Thread) {
 		out.Error.Advise(r.Hints)
 		return true
 	}

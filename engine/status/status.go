@@ -6,8 +6,8 @@
 //   - status.go: the moderator's decision at a node of a thread;
 //   - cost.go: the limits and the cost of a thread and its children;
 //   - show.go, overview.go: the state of one thread, or of many, with their last runs;
-//   - run.go: what works on a thread, and what the last run has reported;
-//   - children.go: the children of the next role or of an earlier one.
+//   - run.go, failure.go: what works on a thread, what its last run has reported, and how failures are handled;
+//   - children.go, actions.go: the children of the next role or of an earlier one, and what a user can do.
 //
 // Package engine acts on this state.
 package status
@@ -180,12 +180,12 @@ func (r *Reader) Locker() locker.Locker {
 
 // RunDir returns the directory of a thread's run files.
 func (r *Reader) RunDir(id string) rundir.Dir {
-	return rundir.Dir{Path: r.Dirs.Run(id), None: r.neverRan(id),
+	return rundir.Dir{Path: r.Dirs.Run(id), None: r.nothingToAdd(id),
 		Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
 }
 
-// neverRan reports whether a thread is known to have no run directory, or one that has nothing to add.
-func (r *Reader) neverRan(id string) bool { return id == r.quiet || r.ran != nil && !r.ran[id] }
+// nothingToAdd reports whether a thread is known to have no run directory, or one that has nothing to add.
+func (r *Reader) nothingToAdd(id string) bool { return id == r.quiet || r.ran != nil && !r.ran[id] }
 
 // Secrets returns the texts that must not be stored or shown.
 func (r *Reader) Secrets() *secret.Set {
@@ -248,11 +248,11 @@ type Position struct {
 	Form     any               // schema of the requested answer; nil if no answer is requested
 	UsedUp   string            // limit that ended the last step early; "" if none
 
-	waits  bool    // rate-limited, even if the limit has reset
+	waits  bool    // it was rate-limited at this head; the limit may have reset
 	bounds []bound // limits of the thread's ancestors
 	heldBy *bound  // the ancestor's limit that is reached
 	stuck  bool    // the graph has no edge, so another try cannot help
-	ofRun  bool    // UsedUp is the rest of the run's limit
+	ofRun  bool    // UsedUp is the run's remaining limit, not the step's own
 	hints  func(...protocol.Reason) []string
 }
 
@@ -284,19 +284,19 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	if r.Dirs.Home != "" && threadid.Valid(root) { // damaged facts may contain anything
 		p.State.Artifacts = r.Dirs.Artifacts(root)
 	}
-	if p.State.Limits, p.Problem = r.limits(ctx, p); p.Problem != nil {
+	if p.State.Limits, p.Problem = r.limitsInForce(ctx, p); p.Problem != nil {
 		return p, nil
 	}
 	if p.State.Visits, err = visits(ctx, t, p.State.Limits); err != nil {
 		return p, err
 	}
 	if budget.Bounded(p.State.Limits) {
-		if p.State.Spent, err = r.spentTogether(ctx, id, head, p.Facts); err != nil {
+		if p.State.Spent, err = r.costWithChildren(ctx, id, head, p.Facts); err != nil {
 			return p, err
 		}
 	}
 	if p.Facts.Parent != nil {
-		if p.bounds, err = r.above(ctx, p.Facts.Parent); err != nil {
+		if p.bounds, err = r.ancestorLimits(ctx, p.Facts.Parent); err != nil {
 			return p, err
 		}
 	}
