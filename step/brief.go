@@ -71,7 +71,7 @@ func NewBrief(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment)
 	if err != nil {
 		return Brief{}, fmt.Errorf("role %s: output %w", a.Role, err)
 	}
-	history, omitted, err := history(ctx, r, t, a)
+	shown, omitted, err := history(ctx, r, t, a)
 	if err != nil {
 		return Brief{}, fmt.Errorf("history: %w", err)
 	}
@@ -79,7 +79,7 @@ func NewBrief(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment)
 		Workflow: w, Role: role, Schema: schema,
 		Parts: prompt.Parts{
 			Role: role, RoleName: a.Role, Schema: schema, Structured: a.Structured,
-			Task: t.Start.Prompt, History: history, Omitted: omitted,
+			Task: t.Start.Prompt, History: shown, Omitted: omitted,
 			EdgePrompt: edgePrompt(a, role), Cwd: a.Cwd, Artifacts: a.Artifacts,
 			Thread: a.Thread, Number: t.Len() + 1, Visit: visits(t, a.Role),
 			Continuing: a.Since != "", Rejected: a.Rejected,
@@ -136,7 +136,7 @@ func history(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment) 
 	return steps, t.Len() - known - len(steps), err
 }
 
-// knownSteps returns the number of steps known to a session that ends at a node.
+// knownSteps returns the number of steps known to a session that ends at a node, which must be part of t.
 func knownSteps(ctx context.Context, r cas.Reader, t *thread.Thread, since cas.Hash) (int, error) {
 	if since == "" || since == t.StartHash {
 		return 0, nil

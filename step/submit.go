@@ -68,11 +68,11 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	promptStep, err := addPrompt(ctx, b, s.Prompt)
+	promptHash, err := addPrompt(ctx, b, s.Prompt)
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	// The step includes earlier failed attempts; the engine checks that.
+	// The step must contain the failed tries since the previous one; the engine checks that.
 	var done []protocol.Try
 	if t.Last != nil {
 		done = t.Last.Tries
@@ -83,7 +83,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		Tries: tries,
 		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd),
 		SessionID: valid(s.SessionID),
-		Output:    output, Detail: detail, Prompt: promptStep,
+		Output:    output, Detail: detail, Prompt: promptHash,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
 		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept, Children: s.Children,
 		Error: s.Failure,

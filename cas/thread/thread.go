@@ -1,6 +1,6 @@
 // Package thread reads and extends the chain of a thread as typed values. It reads lazily: opening a thread
-// of any length reads only its head and its start. Only if the head is a step of the original, which doesn't
-// contain its place, is the chain read back to count.
+// of any length reads only its head and its start. If the head is a step of the original uwf, it counts the
+// steps: those don't contain their place in the chain, which is their index and visits.
 //
 // Invariants of a chain: each step except the first references its predecessor, whose index is one less; all
 // reference the same start. They are checked as the steps are read. A missing node is an error that wraps
@@ -39,7 +39,7 @@ type Step struct {
 	Timestamp int64
 	protocol.Step
 
-	unplaced bool // the original's: its place follows from the chain
+	unplaced bool // it is of the original uwf: its place follows from the chain
 }
 
 // Open reads the head and the start. Errors: [cas.ErrNotFound], a [*cas.TypeError] if head is neither a start
@@ -52,7 +52,7 @@ func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 	t := &Thread{Head: head, StartHash: head, reader: r}
 	t.Start, err = cas.As[protocol.Start](ctx, r, n)
 	if _, ok := errors.AsType[*cas.TypeError](err); !ok {
-		return t, err
+		return t, err // the head is the start, or unreadable
 	}
 	last, err := t.stepOf(ctx, n)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Step) follow(next Step) {
 	s.settle(next.Index-1, visits)
 }
 
-// settle sets a step's place. The original has no limits, so its steps don't count towards any.
+// settle sets a step's place. The original uwf has no limits, so its steps don't count towards any.
 func (s *Step) settle(index int, visits map[string]int) {
 	s.Index, s.Visits, s.LimitBase, s.unplaced = index, visits, index+1, false
 }

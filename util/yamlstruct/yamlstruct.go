@@ -23,13 +23,13 @@ type Decoder struct {
 	Of string // what is decoded, for messages: "the config"
 	// Report receives a problem; remedy can be "".
 	Report func(at yamldoc.Pos, remedy, format string, args ...any)
-	// Text returns the text of a text or number scalar. It returns false after reporting a problem. lazy
-	// means that the value is below a key accepted by [Decoder.Lazy]. If nil, the text is used as written.
-	Text func(n *yamldoc.Node, path string, lazy bool) (text string, ok bool)
+	// Text returns the text of a text or number scalar. It returns false after reporting a problem that starts with
+	// where. lazy means that the value is below a key accepted by Lazy. If Text is nil, the text is used as written.
+	Text func(n *yamldoc.Node, where string, lazy bool) (text string, ok bool)
 	// Lazy reports whether a struct key is lazy; nil means none is.
 	Lazy func(key string) bool
-	// Before can replace a value's node before decoding; After can check the decoded value, passed as a
-	// pointer. Both can be nil.
+	// Before can replace a value's node before decoding. After can check the decoded value, passed as a
+	// pointer; its node is the original one. Both can be nil.
 	Before func(n *yamldoc.Node, into reflect.Type) *yamldoc.Node
 	After  func(n *yamldoc.Node, into any, path string)
 
@@ -52,7 +52,7 @@ func (d *Decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
 	if n.Kind == yamldoc.Scalar && n.Scalar == nil {
 		return
 	}
-	was := n
+	written := n
 	if d.Before != nil {
 		n = d.Before(n, v.Type())
 	}
@@ -74,7 +74,7 @@ func (d *Decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
 		d.scalar(n, v, path)
 	}
 	if d.After != nil {
-		d.After(was, v.Addr().Interface(), path)
+		d.After(written, v.Addr().Interface(), path)
 	}
 }
 
@@ -255,9 +255,9 @@ func (d *Decoder) text(n *yamldoc.Node, v reflect.Value, path string) {
 	}
 }
 
-// or returns want unless there is true.
-func or(there bool, want string) string {
-	if there {
+// or returns "" if ok, else want.
+func or(ok bool, want string) string {
+	if ok {
 		return ""
 	}
 	return want

@@ -131,7 +131,7 @@ func (f Options) fetch(ctx context.Context, client *http.Client, w *tools.Worksp
 	if err != nil {
 		return "", explainFetch(ctx, u, err)
 	}
-	defer res.Body.Close() // all data has been read
+	defer res.Body.Close() // whatever is needed has been read
 	page, err := readPage(res)
 	if err != nil {
 		return "", explainFetch(ctx, u, err)
@@ -305,7 +305,7 @@ func markdown(text string, at *url.URL) (string, error) {
 	return string(out), nil
 }
 
-// bareText returns the plain text of a page that is nested too deeply to be parsed.
+// bareText returns the plain text of a page that is too large or too deeply nested to convert.
 func bareText(text string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
