@@ -28,20 +28,11 @@ import (
 // boxPatience is the timeout for setting up the child's namespaces.
 const boxPatience = 30 * time.Second
 
-// boxCapabilities lists the capabilities that the child needs. It loses all others when it starts, because no user is
-// mapped until then.
-func boxCapabilities() []uintptr {
-	return []uintptr{
-		unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP,
-		unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_CHOWN,
-		unix.CAP_FSETID, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SETFCAP, // root's program may keep them
-	}
-}
-
 // boxKind holds what a uwf-box must be started with.
 type boxKind struct {
 	path    string
 	network bool
+	creates bool  // see [Box.Creates]
 	owner   Owner // zero: none
 	tied    bool  // see [Command.WithParent]
 }
@@ -113,7 +104,7 @@ type waiting struct {
 }
 
 func (b *Box) kind(c Command) boxKind {
-	kind := boxKind{path: c.Path, network: b.Network, tied: c.WithParent}
+	kind := boxKind{path: c.Path, network: b.Network, creates: b.Creates, tied: c.WithParent}
 	if b.Owner != nil {
 		kind.owner = *b.Owner
 	}
@@ -131,6 +122,9 @@ func (k boxKind) start() (*waiting, error) {
 	w.lines = bufio.NewReader(w)
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
 	cmd := &exec.Cmd{Path: k.path, Args: []string{k.path}, Dir: "/", Env: []string{}}
+	if k.creates {
+		cmd.Args = append(cmd.Args, plan.Create, strconv.FormatBool(k.network))
+	}
 	w.child = &Child{cmd: cmd, session: true, release: func() {}}
 	w.child.soon = w.ended
 	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
@@ -144,7 +138,10 @@ func (k boxKind) start() (*waiting, error) {
 		_ = w.socket.Close()
 		return nil, err
 	}
-	if err := k.mapIDs(w.child.Pid()); err != nil {
+	if !k.creates {
+		err = k.mapIDs(w.child.Pid())
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.discard())
 	}
 	return w, nil
@@ -242,11 +239,10 @@ func (w *waiting) do(f func(fd int) error) (err error) {
 // attributes requests the namespaces. The child shares this process's memory until its program starts, so that no page
 // is copied. That's why its ids can be mapped only afterwards.
 func (k boxKind) attributes(a *syscall.SysProcAttr) {
-	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_VM | unix.CLONE_VFORK
-	if k.network {
-		a.Cloneflags |= unix.CLONE_NEWNET
+	if !k.creates {
+		n := plan.Namespaces(k.network)
+		a.Cloneflags, a.AmbientCaps = n.Cloneflags|unix.CLONE_VM|unix.CLONE_VFORK, n.AmbientCaps
 	}
-	a.AmbientCaps = boxCapabilities()
 	if a.Pdeathsig != 0 {
 		a.Pdeathsig = syscall.SIGKILL // the first process of a namespace can ignore any other signal
 	}

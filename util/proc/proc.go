@@ -448,6 +448,7 @@ type Box struct {
 	Plan    func() ([]byte, error)
 	Ahead   *Ahead   // a child that was started before; can be nil
 	Network bool     // with a network namespace as well
+	Creates bool     // the child starts without namespaces, and starts itself in them; for this user's id only
 	Owner   *Owner   // user whose files it writes, in addition to its own
 	Status  *os.File // the child writes the program's status there, for later processes; can be nil
 	// Listener receives and owns the listener that uwf-box creates in its network, if the plan has one.

@@ -73,7 +73,9 @@ func Probe(box string, mounts ...plan.Mount) error {
 		return err
 	}
 	text := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts})
-	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: func() ([]byte, error) { return text, nil }}})
+	b := namespaces("", nil)
+	b.Plan = func() ([]byte, error) { return text, nil }
+	child, err := proc.Start(proc.Command{Path: box, Box: b})
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,8 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	run.outlet, run.planned = outlet, sync.OnceValue(func() error { return errors.Join(b.build(r, box, homes, run), unlock()) })
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
-	c.Box = &proc.Box{Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
+	c.Box = namespaces(r.Workspace, r.Network)
+	c.Box.Status = r.Status
 	c.Box.Plan = func() ([]byte, error) {
 		if err := run.planned(); err != nil {
 			return nil, err
@@ -217,7 +220,12 @@ func (r Request) Hold(box string, c proc.Command, lower func(why error) (proc.Co
 // StartAhead starts uwf-box for a program before its request is complete; see [proc.Box]. withParent is as in
 // [proc.Command].
 func StartAhead(box, workspace string, network protocol.Network, withParent bool) *proc.Ahead {
-	return proc.StartAhead(box, proc.Box{Network: !network.All(), Owner: owner(workspace)}, withParent)
+	return proc.StartAhead(box, *namespaces(workspace, network), withParent)
+}
+
+// namespaces returns the namespaces for a program in a workspace.
+func namespaces(workspace string, network protocol.Network) *proc.Box {
+	return &proc.Box{Network: !network.All(), Owner: owner(workspace), Creates: os.Geteuid() != 0 && setting(restricted) == "1"}
 }
 
 // lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.

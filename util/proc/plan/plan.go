@@ -17,6 +17,10 @@ const Version = "3"
 // program has started or failed to start, and one when it has exited. Without a plan, it exits.
 const SocketFD = 3
 
+// Create is the argument with which uwf-box creates its namespaces itself, followed by whether it needs a network. AppArmor
+// allows that only to programs with a profile.
+const Create = "create-namespaces"
+
 // MaxFiles is the maximum number of files that come with a plan.
 const MaxFiles = 64
 

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -49,6 +50,9 @@ func at(stage string, err error) error {
 
 // Main runs the plan it receives and returns the exit status.
 func Main(stderr io.Writer) int {
+	if len(os.Args) == 3 && os.Args[1] == plan.Create {
+		return create(os.Args[2] == strconv.FormatBool(true))
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(stderr, "uwf-box runs programs in a sandbox for uwf. To check whether it works: uwf doctor\n"+
 			"plan version "+plan.Version)
@@ -89,6 +93,27 @@ func Main(stderr io.Writer) int {
 	report(plan.Report{Ended: &raw}, -1)
 	if status.Signaled() {
 		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// create runs uwf-box in new namespaces, and returns its exit status.
+func create(network bool) int {
+	a := plan.Namespaces(network)
+	a.Pdeathsig = unix.SIGKILL
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	runtime.LockOSThread()                                 // whose death would end the child
+	signal.Notify(make(chan os.Signal, 1), forwarded()...) // the child receives them as well
+	pid, err := syscall.ForkExec("/proc/self/exe", os.Args[:1], &syscall.ProcAttr{Files: []uintptr{0, 1, 2, plan.SocketFD}, Sys: a})
+	if err != nil {
+		report(failure(at("namespaces", err)), -1)
+		return plan.Failed
+	}
+	_ = unix.Close(plan.SocketFD)
+	status, err := wait(pid)
+	if err == nil && status.Signaled() {
+		_ = unix.Kill(os.Getpid(), status.Signal())
 	}
 	return status.ExitStatus()
 }
