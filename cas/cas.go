@@ -94,7 +94,6 @@ type CorruptError struct {
 	Cut bool
 }
 
-// Error implements error.
 func (e *CorruptError) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("node %s is corrupt: %s", e.Hash, e.Reason)
@@ -105,7 +104,6 @@ func (e *CorruptError) Error() string {
 // CollisionError means that two different contents have the same hash.
 type CollisionError struct{ Hash Hash }
 
-// Error implements error.
 func (e *CollisionError) Error() string {
 	return fmt.Sprintf("hash collision: %s belongs to a node with other content", e.Hash)
 }
@@ -135,7 +133,6 @@ type AmbiguousError struct {
 	Candidates []Hash
 }
 
-// Error implements error.
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is ambiguous: at least %d nodes start with it", e.Prefix, len(e.Candidates))
 }
@@ -147,7 +144,6 @@ type TypeError struct {
 	Want protocol.Kind
 }
 
-// Error implements error.
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("node %s is not a %s node (its type is %s)", e.Hash, e.Want, e.Got)
 }

@@ -31,7 +31,6 @@ type Tombstone struct {
 // RedactedError means that a node's content was removed intentionally; it is neither lost nor damaged.
 type RedactedError struct{ Tombstone Tombstone }
 
-// Error implements error.
 func (e *RedactedError) Error() string {
 	return fmt.Sprintf("node %s is %s", e.Tombstone.Hash, e.Tombstone.mark())
 }
@@ -210,7 +209,6 @@ type SealError struct {
 	Path      string // of the seal's file, if any
 }
 
-// Error implements error.
 func (e *SealError) Error() string {
 	where := ""
 	if e.Path != "" {

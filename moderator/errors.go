@@ -26,7 +26,6 @@ var ErrChildren = errors.New("child threads play the role")
 // RouteError means that the graph has no next step. Its text lists the alternatives.
 type RouteError struct{ Message string }
 
-// Error implements error.
 func (e *RouteError) Error() string { return e.Message }
 
 // EvalError means that a condition, prompt, location or command can't be evaluated.
@@ -35,10 +34,8 @@ type EvalError struct {
 	Err     error // from package mustache or jsonata, [ErrEmpty], [ErrNoPrompt], or from reading the history
 }
 
-// Error implements error.
 func (e *EvalError) Error() string { return e.Message }
 
-// Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }
 
 // templateError returns the error for a field of an edge that can't be rendered.

@@ -41,7 +41,6 @@ type FanError struct {
 	Err     error
 }
 
-// Error implements error.
 func (e *FanError) Error() string {
 	text := fmt.Sprintf("roles[%s]: %s", e.Role, e.Message)
 	if e.Err != nil {
@@ -50,7 +49,6 @@ func (e *FanError) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
 func (e *FanError) Unwrap() error { return e.Err }
 
 // fan turns a decision to run a role into one to start the role's children, if it has any.

@@ -116,10 +116,8 @@ func (e *Error) Because(name string, facts ...string) *Error {
 	return e
 }
 
-// Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // OfMachine reports whether the machine is at fault, so that another one may succeed: a program, a login, a

@@ -198,7 +198,6 @@ type ConflictError struct {
 	WantEnd, Ends bool     // expected and actual: whether it has ended
 }
 
-// Error implements error.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("thread %s has moved on the remote: want %s, got %s", e.Thread,
 		place(e.Want, e.WantEnd), place(e.Got, e.Ends))
@@ -217,7 +216,6 @@ func place(h cas.Hash, ended bool) string {
 // LeasedError means that another client has the lease of a thread.
 type LeasedError struct{ Lease Lease }
 
-// Error implements error.
 func (e *LeasedError) Error() string {
 	return fmt.Sprintf("%s has leased thread %s for another %d ms", plaintext.Line(e.Lease.Holder),
 		e.Lease.Thread, e.Lease.LeftMs)
@@ -229,7 +227,6 @@ type FenceError struct {
 	Fence  int64
 }
 
-// Error implements error.
 func (e *FenceError) Error() string {
 	return fmt.Sprintf("lease %d of thread %s has expired; another worker may have it", e.Fence, e.Thread)
 }
@@ -239,7 +236,6 @@ type MissingError struct {
 	Hash string // or the ID of a git object
 }
 
-// Error implements error.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is missing", plaintext.Line(e.Hash))
 }
@@ -250,7 +246,6 @@ func (e *MissingError) Is(target error) bool { return target == cas.ErrNotFound 
 // GoneError means that a thread was removed from the remote, which doesn't accept it again.
 type GoneError struct{ Thread string }
 
-// Error implements error.
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("thread %s was removed from the remote", plaintext.Line(e.Thread))
 }
@@ -261,7 +256,6 @@ type NameError struct {
 	Want, Got cas.Hash // "" means none
 }
 
-// Error implements error.
 func (e *NameError) Error() string {
 	if e.Got == "" {
 		return fmt.Sprintf("the name %s has no workflow on the remote, want %s", plaintext.Line(e.Name), e.Want)
@@ -272,7 +266,6 @@ func (e *NameError) Error() string {
 // FaultError means that one side has violated the protocol.
 type FaultError struct{ Problem string }
 
-// Error implements error.
 func (e *FaultError) Error() string { return plaintext.Line(e.Problem) }
 
 // LimitError means that the other side's list exceeds a limit that no valid list reaches.
@@ -281,7 +274,6 @@ type LimitError struct {
 	Of   string // counted items, for display
 }
 
-// Error implements error.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("its list has more than %d %s; the rest was not read", e.Most, e.Of)
 }
@@ -294,7 +286,6 @@ func Faultf(format string, args ...any) error {
 // HashError means that a remote and the store here have different hash functions.
 type HashError struct{ Remote, Here cas.Algorithm }
 
-// Error implements error.
 func (e *HashError) Error() string {
 	return fmt.Sprintf("the remote has %s hashes, but the store has %s; nodes cannot be copied", e.Remote,
 		e.Here)

@@ -52,7 +52,6 @@ type RoleError struct {
 	Roles          []string // existing roles, sorted
 }
 
-// Error implements error.
 func (e *RoleError) Error() string {
 	return fmt.Sprintf("unknown role %q in workflow %q, which has: %s", e.Role, e.Workflow, strings.Join(e.Roles, ", "))
 }

@@ -97,7 +97,6 @@ type Imported struct {
 // LinkError means that some files contain links out of the work tree.
 type LinkError struct{ Links []string }
 
-// Error implements error.
 func (e *LinkError) Error() string {
 	return fmt.Sprintf("a symbolic link in its files points out of the work tree: %q", e.Links[0])
 }
@@ -105,7 +104,6 @@ func (e *LinkError) Error() string {
 // HashError means that a bundle and a store have different hash functions.
 type HashError struct{ Bundle, Store cas.Algorithm }
 
-// Error implements error.
 func (e *HashError) Error() string {
 	return fmt.Sprintf("the bundle has %s hashes, but the store has %s; nodes cannot be imported", e.Bundle,
 		e.Store)

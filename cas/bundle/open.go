@@ -628,10 +628,8 @@ type FaultError struct {
 	Err    error
 }
 
-// Error implements error.
 func (e *FaultError) Error() string { return fmt.Sprintf("byte %d: %v", e.Offset, e.Err) }
 
-// Unwrap returns the cause.
 func (e *FaultError) Unwrap() error { return e.Err }
 
 func fault(offset int64, format string, args ...any) error {
@@ -641,7 +639,6 @@ func fault(offset int64, format string, args ...any) error {
 // NewerError means that a newer program created a bundle.
 type NewerError struct{ Version string }
 
-// Error implements error.
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("the bundle has version %s, but this program reads versions 1 to 3", e.Version)
 }

@@ -434,7 +434,6 @@ func decompress(in io.Reader) (*inflating, error) {
 	return &inflating{plain: plain, taken: taken}, err
 }
 
-// Read implements io.Reader.
 func (i *inflating) Read(p []byte) (int, error) {
 	n, err := i.plain.Read(p)
 	if i.given += int64(n); i.given > freely+maxRatio*i.taken.n {

@@ -287,7 +287,6 @@ type ConflictError struct {
 	Here, Bundle cas.Hash
 }
 
-// Error implements error.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("thread %s has diverged: its head is %s here, and %s in the bundle", e.Thread, e.Here, e.Bundle)
 }
@@ -298,7 +297,6 @@ type FutureError struct {
 	At     time.Time // time in its id
 }
 
-// Error implements error.
 func (e *FutureError) Error() string {
 	return fmt.Sprintf("the id of thread %s has a time in the future: %s", e.Thread, e.At.Format(time.DateOnly))
 }

@@ -91,7 +91,6 @@ type DamagedError struct {
 	First error
 }
 
-// Error implements error.
 func (e *DamagedError) Error() string {
 	if e.Count == 0 {
 		return e.First.Error()

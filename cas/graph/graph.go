@@ -307,7 +307,6 @@ type VisitError struct {
 	Err  error
 }
 
-// Error implements error.
 func (e *VisitError) Error() string {
 	if e.By == "" {
 		return e.Err.Error()
@@ -315,7 +314,6 @@ func (e *VisitError) Error() string {
 	return fmt.Sprintf("node %s needs %s: %v", e.By, e.Hash, e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *VisitError) Unwrap() error { return e.Err }
 
 // BottomUp visits every node reachable from the roots once, types included, each after everything it needs:

@@ -27,7 +27,6 @@ type ConflictError struct {
 	Want, Got protocol.Hash // Got is "" if the thread isn't active
 }
 
-// Error implements error.
 func (e *ConflictError) Error() string {
 	if e.Got == "" {
 		return fmt.Sprintf("thread %s is not active; want head %s", e.Thread, e.Want)
@@ -41,10 +40,8 @@ func (e *ConflictError) Error() string {
 // UnpublishedError means that a head has moved here, but another place that stores the thread wasn't updated.
 type UnpublishedError struct{ Err error }
 
-// Error implements error.
 func (e *UnpublishedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
 func (e *UnpublishedError) Unwrap() error { return e.Err }
 
 // Heads stores all threads of a home. It doesn't cache state that others can change, and is safe for

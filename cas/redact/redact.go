@@ -71,7 +71,6 @@ type NeededError struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *NeededError) Error() string {
 	return fmt.Sprintf("node %s cannot be redacted: %s", e.Hash, e.Reason)
 }
@@ -82,7 +81,6 @@ type SharedError struct {
 	Threads []string
 }
 
-// Error implements error.
 func (e *SharedError) Error() string {
 	shown := e.Threads
 	if len(shown) > 5 {

@@ -39,7 +39,6 @@ func New(r cas.Reader, o Options) *Sealer {
 // UnsealedError means that a node is a tombstone without a seal, or references one, so that it has no seal.
 type UnsealedError struct{ Hash cas.Hash }
 
-// Error implements error.
 func (e *UnsealedError) Error() string {
 	return fmt.Sprintf("node %s has no seal: it depends on a redacted node without a seal", e.Hash)
 }

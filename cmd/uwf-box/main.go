@@ -26,7 +26,7 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == gocache.Argument {
 		os.Exit(goCache(os.Args[2]))
 	}
-	os.Exit(inside.Main(os.Stderr))
+	os.Exit(inside.Main(os.Args[1:], os.Stderr))
 }
 
 // goCache runs inside a sandbox.

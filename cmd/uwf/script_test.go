@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		"uwf-remote-file": remoteFile, "uwf-remote-kill": remoteKill,
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
 		"uwf-llm":     builtin.RunLLM,
-		"uwf-box":     func() { os.Exit(inside.Main(os.Stderr)) },
+		"uwf-box":     func() { os.Exit(inside.Main(os.Args[1:], os.Stderr)) },
 	})
 }
 

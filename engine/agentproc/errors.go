@@ -20,7 +20,6 @@ type NotFoundError struct {
 	Err     error
 }
 
-// Error implements error.
 func (e *NotFoundError) Error() string {
 	var box *proc.BoxError
 	switch {
@@ -43,7 +42,6 @@ func (e *NotFoundError) Absent() bool {
 // every machine.
 func (e *NotFoundError) OfMachine() bool { return !errors.Is(e.Err, syscall.E2BIG) }
 
-// Unwrap returns the cause.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // reason returns the innermost error of an operating system error, since our message already contains the
@@ -105,7 +103,6 @@ type ResultError struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *ResultError) Error() string {
 	if e.Line == "" {
 		return "the agent did not print a step result: " + e.Reason
@@ -119,7 +116,6 @@ type TimeoutError struct {
 	Plain bool // it was a plain program
 }
 
-// Error implements error.
 func (e *TimeoutError) Error() string {
 	who := "agent"
 	if e.Plain {

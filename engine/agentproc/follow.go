@@ -189,7 +189,6 @@ const maxPrinted = 512 << 20
 // FloodError means that a plain program was stopped because it printed too much.
 type FloodError struct{ Most int64 }
 
-// Error implements error.
 func (e *FloodError) Error() string {
 	return fmt.Sprintf("the command was stopped after printing more than %d MiB", e.Most>>20)
 }

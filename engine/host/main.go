@@ -66,7 +66,6 @@ func work(ctx context.Context, c background.Call, process env.Env) int {
 // Status is an error with an exit status, for a program that has already printed the message.
 type Status int
 
-// Error implements error.
 func (s Status) Error() string { return "exit status " + strconv.Itoa(int(s)) }
 
 // statusOf prints an error and returns its exit status.

@@ -150,7 +150,6 @@ func failure(err error, printed string) error {
 // beginning keeps the beginning of what is written to it, and has room for a reply.
 type beginning []byte
 
-// Write implements io.Writer.
 func (b *beginning) Write(data []byte) (int, error) {
 	const most = 4 << 20
 	*b = append(*b, data[:min(len(data), most-len(*b))]...)

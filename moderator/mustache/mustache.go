@@ -382,7 +382,6 @@ type SyntaxError struct {
 	Message      string
 }
 
-// Error implements error.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
@@ -396,7 +395,6 @@ type MissingError struct {
 	Why          string   // reason to show instead of them; "" if unknown
 }
 
-// Error implements error.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message())
 }

@@ -421,14 +421,12 @@ type unreadableError struct {
 	err          error
 }
 
-// Error implements error.
 func (e *unreadableError) Error() string {
 	return fmt.Sprintf("cannot read %s, the lease of thread %s (%v); when nothing works on the thread, delete the "+
 		"file; older leases stay invalid",
 		e.path, e.thread, e.err)
 }
 
-// Unwrap returns the cause.
 func (e *unreadableError) Unwrap() error { return e.err }
 
 // shown returns the public lease of a thread for lists. An unreadable lease is reported as such, so that it

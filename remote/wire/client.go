@@ -54,7 +54,6 @@ type TimeoutError struct {
 	Busy bool
 }
 
-// Error implements error.
 func (e *TimeoutError) Error() string {
 	if e.Busy {
 		return fmt.Sprintf("no answer for %s", protocol.Span(e.For))
@@ -277,12 +276,10 @@ type NoHelperError struct {
 	Err     error
 }
 
-// Error implements error.
 func (e *NoHelperError) Error() string {
 	return fmt.Sprintf("cannot start %s, the program for such remotes: %v", e.Program, e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *NoHelperError) Unwrap() error { return e.Err }
 
 // HelperError means that a helper has ended unexpectedly.
@@ -293,7 +290,6 @@ type HelperError struct {
 	Err     error
 }
 
-// Error implements error.
 func (e *HelperError) Error() string {
 	if e.Stderr == "" {
 		return fmt.Sprintf("%s exited (%s) without an error message", e.Program, e.Status)
@@ -301,7 +297,6 @@ func (e *HelperError) Error() string {
 	return fmt.Sprintf("%s exited (%s): %s", e.Program, e.Status, e.Stderr)
 }
 
-// Unwrap returns the cause.
 func (e *HelperError) Unwrap() error { return e.Err }
 
 // grace is the time that a helper has to end after its streams are closed.
@@ -366,7 +361,6 @@ type tail struct {
 
 const maxTail = 2 << 10
 
-// Write implements [io.Writer].
 func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -114,7 +114,6 @@ func Create(fsys FS, path string, perm fs.FileMode) (*NewFile, error) {
 // Temp returns the temporary name.
 func (f *NewFile) Temp() string { return f.temp }
 
-// Write implements io.Writer.
 func (f *NewFile) Write(data []byte) (int, error) {
 	const chunk = 1 << 20
 	if f.buffer = append(f.buffer, data...); len(f.buffer) < chunk {

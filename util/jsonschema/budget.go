@@ -17,7 +17,6 @@ import (
 // BudgetError means that checking a value would take too long, so its validity is unknown.
 type BudgetError struct{ Work int }
 
-// Error implements error.
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("checking this value against the schema takes too long: more than %d units of work", e.Work)
 }

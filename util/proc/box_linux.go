@@ -125,14 +125,10 @@ func (k boxKind) start() (*waiting, error) {
 	if k.creates {
 		cmd.Args = append(cmd.Args, plan.Create, strconv.FormatBool(k.network))
 	}
-	w.child = &Child{cmd: cmd, session: true, release: func() {}}
+	w.child = &Child{cmd: cmd, session: true}
 	w.child.soon = w.ended
 	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
-	if k.tied {
-		w.child.group, w.child.release, err = startTied(cmd, c)
-	} else {
-		w.child.group, err = startInGroup(cmd, c)
-	}
+	w.child.group, w.child.release, err = startChild(cmd, c)
 	_ = theirs.Close()
 	if err != nil {
 		_ = w.socket.Close()

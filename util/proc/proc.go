@@ -49,7 +49,6 @@ type Command struct {
 // SignalError is the cause of a context canceled by a signal. [Child.Wait] forwards that signal.
 type SignalError struct{ Signal os.Signal }
 
-// Error implements error.
 func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
 
 // Code returns the signal's code, which implies the usual exit status.
@@ -93,18 +92,19 @@ func Start(c Command) (*Child, error) {
 		Dir: c.Dir, Env: append([]string{}, c.Env...),
 	}
 	setStreams(cmd, c)
-	start := func(cmd *exec.Cmd, c Command) (group, func(), error) {
-		g, err := startInGroup(cmd, c)
-		return g, func() {}, err
-	}
-	if c.WithParent {
-		start = startTied
-	}
-	g, release, err := start(cmd, c)
+	g, release, err := startChild(cmd, c)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	return &Child{cmd: cmd, group: g, session: c.Session, release: release}, nil
+}
+
+func startChild(cmd *exec.Cmd, c Command) (g group, release func(), err error) {
+	if c.WithParent {
+		return startTied(cmd, c)
+	}
+	g, err = startInGroup(cmd, c)
+	return g, func() {}, err
 }
 
 // setStreams leaves nil streams unset, because a nil *os.File in an interface isn't nil.
@@ -469,10 +469,8 @@ type BoxError struct {
 	Err   error
 }
 
-// Error implements error.
 func (e *BoxError) Error() string { return e.Stage + ": " + e.Err.Error() }
 
-// Unwrap returns the cause.
 func (e *BoxError) Unwrap() error { return e.Err }
 
 // refusal is an error reported by the child: its text and the kernel's error number.
@@ -481,7 +479,6 @@ type refusal struct {
 	no   syscall.Errno
 }
 
-// Error implements error.
 func (r refusal) Error() string { return r.text }
 
 // Is compares the kernel's error number.

@@ -153,7 +153,6 @@ type Writer struct {
 // NewWriter returns a writer. [Writer.Flush] writes the text held back as a possible beginning of a secret.
 func (s *Set) NewWriter(to io.Writer) *Writer { return &Writer{set: s, to: to} }
 
-// Write implements io.Writer.
 func (w *Writer) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,7 +39,6 @@ func Of(stream *os.File) io.Writer {
 // Through returns a Writer for the same terminal that sends escaped text to a pager.
 func (w *Writer) Through(pager io.Writer) *Writer { return &Writer{file: w.file, to: pager} }
 
-// Write implements io.Writer.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

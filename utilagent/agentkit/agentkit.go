@@ -158,7 +158,6 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // classed adds the failure's class to the result of a failed step.

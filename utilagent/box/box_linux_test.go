@@ -30,7 +30,7 @@ import (
 // The test binary acts as uwf-box, which has process ID 1 in its namespace unless it creates that.
 func TestMain(m *testing.M) {
 	if os.Getpid() == 1 || slices.Contains(os.Args, plan.Create) {
-		os.Exit(inside.Main(os.Stderr))
+		os.Exit(inside.Main(os.Args[1:], os.Stderr))
 	}
 	if len(os.Args) == 3 && os.Args[1] == "ways-out" {
 		waysOut(os.Args[2])

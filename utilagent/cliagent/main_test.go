@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	switch {
 	case os.Getpid() == 1:
-		os.Exit(inside.Main(os.Stderr)) // act as uwf-box
+		os.Exit(inside.Main(os.Args[1:], os.Stderr)) // act as uwf-box
 	case dir != "" && len(os.Args) == 2 && os.Args[1] == "--version":
 		fmt.Println("toy 1.2.3")
 		os.Exit(0)

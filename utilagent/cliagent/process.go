@@ -458,7 +458,6 @@ type logFile struct {
 	size int
 }
 
-// Write implements io.Writer.
 func (f *logFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -324,7 +324,6 @@ type faultyStdout struct {
 	player *player
 }
 
-// Write implements io.Writer.
 func (f *faultyStdout) Write(b []byte) (int, error) {
 	if !bytes.HasPrefix(bytes.TrimLeft(b, "\n{\""), []byte("stepHash")) {
 		return f.out.Write(b)

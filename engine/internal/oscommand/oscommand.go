@@ -52,7 +52,6 @@ type NoAnswerError struct {
 	Output string
 }
 
-// Error implements error.
 func (e *NoAnswerError) Error() string {
 	text := fmt.Sprintf("command %s ", plaintext.Word(e.Argv[0]))
 	switch {

@@ -23,7 +23,6 @@ type UntrustedError struct {
 	Thread string
 }
 
-// Error implements error.
 func (e *UntrustedError) Error() string {
 	if e.Thread != "" {
 		return fmt.Sprintf("thread %s %s;\nconfirm the command of its next step, which gets inputs and answers from there:\n  %s",

@@ -21,7 +21,6 @@ type Rejection struct {
 	Why  *protocol.Error
 }
 
-// Error implements error.
 func (r *Rejection) Error() string { return r.Why.Message }
 
 // Unwrap returns the coded error.

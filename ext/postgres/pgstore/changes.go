@@ -82,7 +82,6 @@ type standsError struct {
 	is     *standing
 }
 
-// Error implements error.
 func (e *standsError) Error() string { return e.conflict().Error() }
 
 // As converts it to the errors of [heads.Heads].
@@ -108,7 +107,6 @@ type fenceError struct {
 	is     standing
 }
 
-// Error implements error.
 func (e *fenceError) Error() string { return "another worker holds thread " + e.change.thread }
 
 // move makes a change in one statement: the comparison, the check of the lease, the swap, the facts, and the

@@ -23,7 +23,6 @@ type StuckError struct {
 	Message string // stored in Temporal, so it contains only IDs and commands
 }
 
-// Error implements error.
 func (e *StuckError) Error() string { return e.Message }
 
 // Steps implements the activity.

@@ -248,7 +248,6 @@ type Error struct {
 	Cause error // ErrLeftOut, ErrLimit, or the cause of the context's cancellation
 }
 
-// Error implements error.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d:%d: %s (%s)", e.Pos.Line, e.Pos.Column, e.Message, e.Code)
 	if e.Hint != "" {
@@ -257,7 +256,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
 // Pos is a position in an expression.

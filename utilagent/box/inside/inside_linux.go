@@ -48,10 +48,10 @@ func at(stage string, err error) error {
 	return &stageError{stage, err}
 }
 
-// Main runs the plan it receives and returns the exit status.
-func Main(stderr io.Writer) int {
-	if len(os.Args) == 3 && os.Args[1] == plan.Create {
-		return create(os.Args[2] == strconv.FormatBool(true))
+// Main runs the plan it receives and returns the exit status. It may have to create the namespaces; see [plan.Create].
+func Main(args []string, stderr io.Writer) int {
+	if len(args) == 2 && args[0] == plan.Create {
+		return create(args[1] == strconv.FormatBool(true))
 	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(stderr, "uwf-box runs programs in a sandbox for uwf. To check whether it works: uwf doctor\n"+
@@ -103,9 +103,9 @@ func create(network bool) int {
 	a.Pdeathsig = unix.SIGKILL
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-	runtime.LockOSThread()                                 // whose death would end the child
+	runtime.LockOSThread()                                 // the child ends with this thread
 	signal.Notify(make(chan os.Signal, 1), forwarded()...) // the child receives them as well
-	pid, err := syscall.ForkExec("/proc/self/exe", os.Args[:1], &syscall.ProcAttr{Files: []uintptr{0, 1, 2, plan.SocketFD}, Sys: a})
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"uwf-box"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2, plan.SocketFD}, Sys: a})
 	if err != nil {
 		report(failure(at("namespaces", err)), -1)
 		return plan.Failed

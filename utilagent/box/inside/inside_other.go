@@ -11,7 +11,7 @@ import (
 )
 
 // Main reports that namespaces are not available.
-func Main(stderr io.Writer) int {
+func Main(_ []string, stderr io.Writer) int {
 	fmt.Fprintln(stderr, "uwf-box needs the namespaces of Linux")
 	return plan.Failed
 }

@@ -37,7 +37,7 @@ func Main(m *testing.M) {
 	path := os.Getenv(scriptVariable)
 	switch {
 	case os.Getpid() == 1:
-		os.Exit(inside.Main(os.Stderr)) // act as uwf-box
+		os.Exit(inside.Main(os.Args[1:], os.Stderr)) // act as uwf-box
 	case path != "":
 		os.Exit(play(path))
 	case os.Getenv("UWF_CALL") != "":

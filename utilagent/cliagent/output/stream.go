@@ -57,7 +57,6 @@ func (s *Stream) limit() *time.Timer {
 	return time.AfterFunc(drain, func() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) })
 }
 
-// Read implements io.Reader.
 func (s *Stream) Read(b []byte) (int, error) {
 	stop, over := s.bound()
 	if over {

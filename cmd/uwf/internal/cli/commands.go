@@ -565,7 +565,6 @@ type pager struct {
 	pipe  io.WriteCloser // the program's stdin, or nil if it does not run
 }
 
-// Write implements io.Writer.
 func (p *pager) Write(b []byte) (int, error) {
 	p.held = append(p.held, b...)
 	p.lines += strings.Count(string(b), "\n")

@@ -152,7 +152,6 @@ type stdout struct {
 	fails  int
 }
 
-// Write implements io.Writer.
 func (s *stdout) Write(p []byte) (int, error) {
 	if s.writes++; s.writes == s.fails {
 		return 0, syscall.EIO

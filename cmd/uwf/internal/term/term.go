@@ -35,7 +35,6 @@ func (p *Page) Err() error { return p.err }
 // Fail sets the error of a page unless err is nil or there is one already.
 func (p *Page) Fail(err error) { p.err = cmp.Or(p.err, err) }
 
-// Write implements io.Writer.
 func (p *Page) Write(text []byte) (n int, err error) {
 	if p.err == nil {
 		n, p.err = p.To.Write(text)
