@@ -126,7 +126,7 @@ func (k boxKind) start() (*waiting, error) {
 		cmd.Args = append(cmd.Args, plan.Create, strconv.FormatBool(k.network))
 	}
 	w.child = &Child{cmd: cmd, session: true}
-	w.child.soon = w.ended
+	w.child.ended = w.ended
 	c := Command{Inherit: []*os.File{theirs}, Session: true, WithParent: k.tied, namespaces: k.attributes} // it has no terminal
 	w.child.group, w.child.release, err = startChild(cmd, c)
 	_ = theirs.Close()
@@ -176,6 +176,12 @@ func (b *Box) start(c Command) (*Child, error) {
 	if err == nil && first.Started != "" {
 		if b.Listener != nil {
 			b.Listener(w.listener)
+		}
+		if b.Soon {
+			w.child.soon = w.ended
+		} else if mounts, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", w.child.Pid())); err == nil {
+			release := w.child.release // the child's end would wait until they are unmounted
+			w.child.release = func() { release(); _ = mounts.Close() }
 		}
 		return w.child, nil
 	}

@@ -75,7 +75,7 @@ type Child struct {
 	session bool
 	release func()                // stops tying it to this process
 	ended   func() (Status, bool) // status reported by an init; nil if it isn't one
-	soon    func() (Status, bool) // waits for the end of a box's program, which precedes the child's; nil without a box
+	soon    func() (Status, bool) // see [Box.Soon]; nil if not set
 	init    bool                  // it must report one unless it could not run the command
 }
 
@@ -451,6 +451,8 @@ type Box struct {
 	Creates bool     // the child starts without namespaces, and starts itself in them; for this user's id only
 	Owner   *Owner   // user whose files it writes, in addition to its own
 	Status  *os.File // the child writes the program's status there, for later processes; can be nil
+	// Soon lets Wait return once the program's processes have ended, before the child. Not for who ends all its children.
+	Soon bool
 	// Listener receives and owns the listener that uwf-box creates in its network, if the plan has one.
 	Listener func(*os.File)
 	// Else returns the command to start instead if the child's setup fails for the reason why. Nil: none.

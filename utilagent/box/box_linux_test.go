@@ -118,6 +118,9 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	require.NoError(s, err)
 	status, err = child.Wait(context.Background(), time.Second)
 	require.NoError(s, err)
+	if !cmd.Box.Soon {
+		require.NotContains(s, proc.Children(), child.Pid(), "an agent that kills all its children would warn")
+	}
 	said, err = run.End(s.Context())
 	require.NoError(s, err)
 	return string(text), status, said
@@ -172,7 +175,10 @@ func TestAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
-			s.change = func(c *proc.Command) { change(s, c) }
+			s.change = func(c *proc.Command) {
+				change(s, c)
+				c.Box.Soon = true
+			}
 			left := "9" + rand.Text() // a word in its command line
 			out, status, _ := s.run("env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' " + left + " & echo out; exit 3")
 			require.Equal(t, "out\n", out)

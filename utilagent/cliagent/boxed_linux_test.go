@@ -93,7 +93,7 @@ func (d *desk) begin(r *runner, script string) *Process {
 func (d *desk) step(r *runner, script string) string {
 	d.Helper()
 	p := d.begin(r, script)
-	out, err := io.ReadAll(p.Stdout())
+	out, err := io.ReadAll(p.stdout)
 	require.NoError(d, err)
 	exit, err := p.Wait()
 	require.NoError(d, err)

@@ -136,11 +136,8 @@ func (p *Process) write(inv Invocation) {
 // Stdin returns the program's input if [Invocation.Open] left it open. Closing it twice is harmless.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout returns the program's output as it arrives. It ends soon after the program exits, even if a child
-// keeps the pipe open.
-func (p *Process) Stdout() io.Reader { return p.stdout }
-
-// ReadLine returns the next line of stdout, like [output.Stream.Line]. It cannot be mixed with Stdout.
+// ReadLine returns the next line of stdout, like [output.Stream.Line]. The output ends soon after the program exits,
+// even if a child keeps the pipe open.
 func (p *Process) ReadLine() (line []byte, err error) { return p.stdout.Line() }
 
 // Ended returns a channel that is closed when the program has exited.
@@ -432,14 +429,8 @@ func openLogs(dir string, secrets *secret.Set) (*logs, error) {
 	}
 	for name, into := range map[string]*logFile{stdoutFile: l.stdout, stderrFile: l.stderr} {
 		path := filepath.Join(dir, name)
-		fsys := durable.OS()
-		if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("store the program's output: %w", err)
-		}
-		if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
-			return nil, fmt.Errorf("store the program's output: %w", err)
-		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		_ = os.Remove(path) // opening it reports a failure
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("store the program's output: %w", err)
 		}

@@ -207,7 +207,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 			}
 			return started(pid)
 		}
-		held.Box.Ahead = s.ahead.Swap(nil)
+		held.Box.Soon, held.Box.Ahead = true, s.ahead.Swap(nil)
 	}
 	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
 		err = &protocol.Error{Code: protocol.CodeAgent, Machine: true, Err: err, Message: "cannot sandbox a " +
