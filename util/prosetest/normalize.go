@@ -76,6 +76,7 @@ func newNormalizer(dir string) normalizer {
 	add(`(?m)^\w+ +sandbox +(agents and )?commands (are confined by|cannot be confined) .*(\n +→ .*)?`, "<confinement>")
 	add(`(\{"area":"sandbox",)"severity":"\w+","what":"(?:agents and )?commands (are confined by|cannot be confined)[^}]*\}`, "$1…}")
 	add(`((?:  |: |:").*?)(, in namespaces\b|, without namespaces(; can reach Unix sockets \(docker, tmux\))?)`, "$1<confinement>")
+	add(`(?m)^uwf: warning: commands run without namespaces .*\n`, "")
 	add(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`, "<uuid>")
 	return n
 }

@@ -136,11 +136,11 @@ func TestCommandsReadThreads(t *testing.T) {
 func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{".bashrc": "mine\n", "dotfiles/zshrc": "mine\n", ".config/app/f": "", "src/f": "", ".local/share/f": "", "bin/tool": "mine\n", "sdk/bin/tool": "mine\n", "dotfiles/app": "mine\n",
-		".config/gh/hosts.yml": "key", ".tool/lib/x": "mine\n", ".cache/own/f": ""})
+		".config/gh/hosts.yml": "key", ".config/named": "named\n", ".tool/lib/x": "mine\n", ".cache/own/f": ""})
 	require.NoError(t, os.Symlink("dotfiles/zshrc", filepath.Join(w.real, ".zshrc")))
 	require.NoError(t, os.Symlink("../../dotfiles/app", filepath.Join(w.real, ".config/app/link")))
 	w.Limit(offlimits.New(offlimits.Options{UserHome: w.real, Dir: w.real, Environ: []string{"PATH=/bin" + string(filepath.ListSeparator) + filepath.Join(w.real, "sdk/bin")}}))
-	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ(), Writable: []string{filepath.Join(w.real, ".cache/own")}})))
+	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ(), Writable: []string{filepath.Join(w.real, ".cache/own")}, Readable: []string{filepath.Join(w.real, ".config/named")}})))
 	off := []string{".bashrc", ".zshrc", "dotfiles/zshrc", ".gitconfig", ".config/git/config", ".config/autostart/x.desktop", ".config/systemd/user/x.service",
 		".ssh/authorized_keys", ".aws/credentials", ".local/bin/ls", "bin/tool", "sdk/bin/tool", ".config/app/f",
 		".local/share/f", ".tool/lib/x", ".new", ".local/lib/python3/site-packages/x.pth"}
@@ -151,10 +151,11 @@ func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 			require.NotContains(t, text, "[exit 0]", name)
 		}
 	}
-	text := call(t, r, "run_command", args{"command": "cat .zshrc bin/tool && echo x > src/new && echo x > .cache/own/f; cat .bashrc .tool/lib/x .config/gh/hosts.yml; true"})
+	text := call(t, r, "run_command", args{"command": "cat .zshrc bin/tool && echo x > src/new && echo x > .cache/own/f; cat .bashrc .tool/lib/x .config/gh/hosts.yml .config/named; true"})
 	if confine.Level() > 0 {
 		require.Equal(t, 2, strings.Count(text, "mine\n"), text)
 		require.NotContains(t, text, "key")
+		require.Contains(t, text, "named\n")
 		require.FileExists(t, filepath.Join(w.real, "src/new"))
 		info, err := os.Stat(filepath.Join(w.real, ".cache/own/f"))
 		require.NoError(t, err)

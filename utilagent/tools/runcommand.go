@@ -247,7 +247,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 	}
 	bound, err := confine.Command(c.Exe, confine.Rules{
 		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, offlimits.GitDirs(w.real)), IPC: c.IPC,
-		Hidden: w.off.Hidden(), Readable: w.off.Readable(), Guarded: w.off.Guarded(),
+		Hidden: w.off.Hidden(), Readable: slices.Concat(w.off.Readable(), c.Readable), Guarded: w.off.Guarded(),
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
 	if err != nil {
