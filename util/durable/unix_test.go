@@ -96,11 +96,14 @@ func TestWriteFileKeepsPrivateFilesPrivate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "f")
-			require.NoError(t, os.WriteFile(path, nil, tt.old))
+			require.NoError(t, os.WriteFile(path, nil, 0o666))
+			created, err := os.Stat(path)
+			require.NoError(t, err)
+			require.NoError(t, os.Chmod(path, tt.old))
 			require.NoError(t, durable.WriteFile(durable.OS(), path, []byte("x"), tt.perm))
 			info, err := os.Stat(path)
 			require.NoError(t, err)
-			require.Equal(t, tt.want, info.Mode().Perm())
+			require.Equal(t, tt.want&created.Mode(), info.Mode().Perm(), "the umask applies")
 		})
 	}
 }
