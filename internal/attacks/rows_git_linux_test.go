@@ -40,6 +40,7 @@ func nameRows() []row {
 		undone("a-plugin-of-opencode", "opencode.json", `echo '{"plugin":["x"]}' > opencode.json`),
 		undone("hooks-of-cursor", ".cursor/hooks.json", `mkdir -p .cursor && echo '{"x":1}' > .cursor/hooks.json`),
 		undone("settings-of-gemini-deep-down", "deep/.gemini/settings.json", `mkdir -p deep/.gemini && echo '{"tools":{}}' > deep/.gemini/settings.json`),
+		undone("settings-in-a-read-only-directory", "locked/.claude", `mkdir -p locked/.claude && echo '{}' > locked/.claude/settings.json && chmod 500 locked/.claude locked`),
 		undone("hooks-of-copilot", ".github/hooks/x.json", `mkdir -p .github/hooks && echo '{"x":1}' > .github/hooks/x.json`),
 		undone("servers-of-the-editor", ".vscode/mcp.json", `mkdir -p .vscode && echo '{"x":1}' > .vscode/mcp.json`),
 		undone("another-system-s-settings", ".hg/hgrc", `mkdir -p .hg && echo x > .hg/hgrc`),

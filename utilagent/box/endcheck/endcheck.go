@@ -456,6 +456,7 @@ func (e *end) linksOut() {
 			}) {
 				continue
 			}
+			unlock(e.spaces[0].root, at)
 			if err := e.spaces[0].root.Remove(name); err != nil {
 				e.errs = append(e.errs, fmt.Errorf("remove the link %s: %w", plaintext.Line(name), err))
 			}
@@ -488,8 +489,18 @@ func Aside(root *os.Root, name string) error {
 	return rename(root, name, path.Dir(name), path.Base(name)+suffix)
 }
 
+// unlock restores permissions of directories that a command removed.
+func unlock(root *os.Root, dirs ...string) {
+	for _, at := range dirs {
+		if info, err := root.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+			_ = root.Chmod(at, info.Mode().Perm()|0o700) // what needs them reports a failure
+		}
+	}
+}
+
 // rename moves an entry to a free name in dir.
 func rename(root *os.Root, name, dir, as string) error {
+	unlock(root, path.Dir(name), dir, name)
 	from, err := root.Open(path.Dir(name))
 	if err != nil {
 		return err

@@ -129,6 +129,7 @@ func TestDisarmed(t *testing.T) {
 		{"evil worktree", `mkdir -p e/worktrees/x e/objects e/refs t; git config -f e/config core.fsmonitor id; echo ../.. > e/worktrees/x/commondir; echo ref: refs/heads/x > e/worktrees/x/HEAD; echo gitdir: ../e/worktrees/x > t/.git`, Changes{Disarmed: []string{"e/config"}}},
 		{"an agent's servers", `echo '{"mcpServers":{}}' > .mcp.json`, Changes{Moved: []string{".mcp.json"}}},
 		{"an agent's directory", `mkdir -p sub/.claude; echo '{}' > sub/.claude/settings.json`, Changes{Moved: []string{"sub/.claude"}}},
+		{"a read-only one", `mkdir -p sub/.claude; echo '{}' > sub/.claude/settings.json; chmod 500 sub/.claude sub`, Changes{Moved: []string{"sub/.claude"}}},
 		{"a repository in it", `mkdir .claude; git init -q .claude/x`, Changes{Moved: []string{".claude"}, Disarmed: []string{".claude/x/.git/config"}}},
 		{"beside its worktrees", `mkdir -p .claude/worktrees/a; touch .claude/settings.local.json .claude/worktrees/a/f; mkdir .claude/worktrees/a/.gemini`, Changes{Moved: []string{".claude/settings.local.json", ".claude/worktrees/a/.gemini"}}},
 		{"known agent directory", `touch .cursor/mcp.json; mkdir .workflow/info; touch .workflow/info/y.yaml`, Changes{Moved: []string{".cursor/mcp.json", ".workflow/info"}}},

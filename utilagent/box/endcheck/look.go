@@ -404,7 +404,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 			return
 		}
 		if l.atEnd {
-			l.unclose(s, name)
+			unlock(s.root, name, join(name, "hooks"), join(name, "modules"), join(name, "worktrees"), join(name, "rebase-merge"), join(name, "sequencer"))
 		}
 		found[at] = l.repository(s, name, before[at])
 		for _, entry := range append(l.entries(s, name), ".") { // git looks for a repository there, too
@@ -463,15 +463,6 @@ func (l *look) outsidePointer(s *space, name string) string {
 		return ""
 	}
 	return fmt.Sprint(st)
-}
-
-// unclose restores the permissions of a git directory that a command closed.
-func (l *look) unclose(s *space, name string) {
-	for _, at := range []string{name, join(name, "hooks"), join(name, "modules"), join(name, "worktrees"), join(name, "rebase-merge"), join(name, "sequencer")} {
-		if st, err := stampOf(s.top, at); err == nil && st.Dir && st.Perm&0o700 != 0o700 {
-			_ = s.root.Chmod(at, st.Perm|0o700) // directories that stay closed are reported
-		}
-	}
 }
 
 func (l *look) repository(s *space, name string, before *repo) *repo {
