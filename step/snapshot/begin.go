@@ -23,7 +23,8 @@ func (r Repo) SeedIndex(s Spec) error {
 	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
 		return err
 	}
-	index, err := copyIndex(r.Index, s.Index)
+	size := len(sumOf(gitobject.ID(gitobject.File, nil, r.Format))) / 2
+	index, err := copyIndex(r.Index, s.Index, func(index []byte) { gitindex.Seal(index, size) })
 	if err != nil || IsGone(s.Index) {
 		return err // without one, git starts with an empty one
 	}
@@ -35,7 +36,6 @@ func (r Repo) SeedIndex(s Spec) error {
 	} else if sparse {
 		return nil
 	}
-	size := len(sumOf(gitobject.ID(gitobject.File, nil, r.Format))) / 2
 	isPlain := func(e gitindex.Entry, _ []byte) bool { return e.Passed == "" }
 	if len(split) > 0 || !gitindex.Each(index, size, isPlain) {
 		return os.Remove(s.Index) // git reads all files

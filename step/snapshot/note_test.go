@@ -350,6 +350,21 @@ func TestMissingObjects(t *testing.T) {
 	w.sh(`git --git-dir "$STORE" fsck --strict --no-dangling`)
 }
 
+// With index.skipHash, the user's index has no checksum.
+func TestIndexWithoutChecksum(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	index := filepath.Join(w.root, ".git", "index")
+	info, err := os.Stat(index)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(os.Truncate(index, info.Size()-20), os.Truncate(index, info.Size())))
+	require.NoError(t, w.open())
+	w.still()
+	commands := w.counted()
+	require.Eventually(t, func() bool { w.take(); return len(commands()) == 0 }, 20*time.Second, 50*time.Millisecond)
+	require.Equal(t, w.added(), w.take().Tree)
+}
+
 // A flipped bit in the index, which git does not notice, does not get into a snapshot.
 func TestFlippedIndex(t *testing.T) {
 	t.Parallel()

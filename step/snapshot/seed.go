@@ -333,13 +333,13 @@ func linkIndex(from, to string) error {
 		}
 		_ = os.Remove(to)
 	}
-	_, err := copyIndex(from, to)
+	_, err := copyIndex(from, to, func([]byte) {})
 	return err
 }
 
-// copyIndex copies an index with its time, which git compares with those of files, unless there is none yet. Git can
-// rebuild an index, so it isn't flushed.
-func copyIndex(from, to string) (index []byte, err error) {
+// copyIndex copies an index after a change, with its time, which git compares with those of files, unless there is none
+// yet. Git can rebuild an index, so it isn't flushed.
+func copyIndex(from, to string, change func(index []byte)) (index []byte, err error) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -348,6 +348,7 @@ func copyIndex(from, to string) (index []byte, err error) {
 		index, err = safeopen.ReadFile(from, gitindex.MaxBytes, safeopen.NoFollow)
 	}
 	if err == nil {
+		change(index)
 		err = errors.Join(os.WriteFile(to, index, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 	}
 	return index, err

@@ -77,15 +77,27 @@ func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
 	return nil
 }
 
-// IsSound reports whether an index has the checksum at its end. With index.skipHash, git writes zeros instead. hash is the
-// length of a hash.
+// IsSound reports whether an index has the checksum at its end. With index.skipHash, git writes zeros instead, as a crash
+// may leave them: such an index isn't sound. hash is the length of a hash.
 func IsSound(index []byte, hash int) bool {
-	sum, at := sha1.New(), max(0, len(index)-hash)
+	at := max(0, len(index)-hash)
+	return bytes.Equal(index[at:], checksum(index[:at], hash))
+}
+
+// Seal adds the checksum to an index in which git has written none.
+func Seal(index []byte, hash int) {
+	if at := len(index) - hash; at >= 0 && bytes.Equal(index[at:], make([]byte, hash)) {
+		copy(index[at:], checksum(index[:at], hash))
+	}
+}
+
+func checksum(text []byte, hash int) []byte {
+	sum := sha1.New()
 	if hash == sha256.Size {
 		sum = sha256.New()
 	}
-	sum.Write(index[:at])
-	return bytes.Equal(index[at:], sum.Sum(nil)) || bytes.Equal(index[at:], make([]byte, hash))
+	sum.Write(text)
+	return sum.Sum(nil)
 }
 
 // Each calls visit for the entries, without their Name, until it returns false. hash is the length of a hash. whole

@@ -1,6 +1,7 @@
 package gitindex
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -30,6 +31,24 @@ func TestEntries(t *testing.T) {
 	require.Equal(t, []Entry{{Name: "a", Passed: "assume-unchanged"}, {Name: "dir/b", Passed: "assume-unchanged"}}, Entries(index(2, "a", "dir/b")))
 	require.Equal(t, []Entry{{Name: "a", Passed: "assume-unchanged"}, {Name: "ab", Passed: "assume-unchanged"}}, Entries(index(4, "a", "b")))
 	require.Empty(t, Entries(nil))
+}
+
+func TestChecksum(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{20, 32} {
+		none := append(index(2, "a", "dir/b"), make([]byte, size)...)
+		require.False(t, IsSound(none, size), "as after a crash")
+		sealed := bytes.Clone(none)
+		Seal(sealed, size)
+		require.True(t, IsSound(sealed, size))
+		sealed[20]++
+		damaged := bytes.Clone(sealed)
+		Seal(damaged, size)
+		require.Equal(t, sealed, damaged)
+		require.False(t, IsSound(damaged, size))
+		require.False(t, IsSound(nil, size))
+		Seal(nil, size)
+	}
 }
 
 func FuzzEntries(f *testing.F) {
