@@ -38,3 +38,22 @@ func TestRemoveAll(t *testing.T) {
 	require.DirExists(t, outside)
 	require.NoError(t, RemoveAll(dir))
 }
+
+// A link in a closed directory can't be removed, and its target stays as it is.
+func TestRemoveAllOfALink(t *testing.T) {
+	t.Parallel()
+	asOrdinaryUser(t)
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "closed"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "target", "in"), 0o755))
+	require.NoError(t, os.Symlink("../target", filepath.Join(dir, "closed", "link")))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0o500))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	require.ErrorIs(t, RemoveAllIn(root, "closed/link"), os.ErrPermission)
+	info, err := os.Stat(filepath.Join(dir, "target", "in"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
+	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0o700))
+}

@@ -242,8 +242,8 @@ func records(text string, least int) func(yield func([]string) bool) {
 // user must own its parent.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
 	}
 	root, closed := os.OpenRoot(filepath.Dir(dir))
 	if closed != nil {
@@ -254,12 +254,18 @@ func RemoveAll(dir string) error {
 
 // RemoveAllIn is [RemoveAll] for an entry of a directory.
 func RemoveAllIn(root *os.Root, name string) error {
-	if root.RemoveAll(name) == nil {
-		return nil
+	const deepest = 200 // finding a directory takes as long as its path
+	err := root.RemoveAll(name)
+	if info, lost := root.Lstat(name); !errors.Is(err, fs.ErrPermission) || lost != nil || !info.IsDir() {
+		return err // a link leads to directories that must stay
 	}
 	_ = fs.WalkDir(root.FS(), name, func(at string, e fs.DirEntry, err error) error {
-		if e != nil && e.IsDir() && err == nil {
-			_ = root.Chmod(at, 0o700) // the removal reports a failure
+		if e == nil || !e.IsDir() || err != nil {
+			return nil
+		}
+		_ = root.Chmod(at, 0o700) // the removal reports a failure
+		if strings.Count(at, "/") > deepest {
+			return fs.SkipDir
 		}
 		return nil
 	})
