@@ -19,3 +19,6 @@ func (r Repo) SeedWith(ctx context.Context, store string, link func(from, to str
 	}
 	return err
 }
+
+// LastLine is lastLine.
+var LastLine = lastLine

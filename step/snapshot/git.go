@@ -205,11 +205,16 @@ func ended(err error, status int) bool {
 	return errors.As(err, &failed) && failed.Status == status
 }
 
-// lastLine returns git's error message: its fatal error, which advice can follow, or else its last line.
+// lastLine returns git's error message: its fatal error with the command that it advises, or else its last line.
 func lastLine(stderr []byte) string {
 	text := strings.TrimSpace(string(bytes.ToValidUTF8(stderr, []byte("?"))))
 	if at := strings.LastIndex("\n"+text, "\nfatal: "); at >= 0 {
-		text, _, _ = strings.Cut(text[at:], "\n")
+		var advice string
+		text, advice, _ = strings.Cut(text[at:], "\n")
+		if _, command, ok := strings.Cut(advice, "\tgit config "); ok { // to trust another user's repository
+			command, _, _ = strings.Cut(command, "\n")
+			text += "; to allow it: git config " + command
+		}
 	}
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -71,4 +72,15 @@ func TestRemoveProtectedWorktrees(t *testing.T) {
 	left, err := os.ReadDir(below)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+func TestDubiousOwnership(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	out, err := exec.CommandContext(t.Context(), "env", "GIT_TEST_ASSUME_DIFFERENT_OWNER=1", "HOME="+w.dir, "git", "-C", w.root, "status").CombinedOutput()
+	if err == nil {
+		t.Skip("this git trusts every owner")
+	}
+	require.Equal(t, "fatal: detected dubious ownership in repository at '"+w.root+"'; to allow it: git config --global --add safe.directory "+
+		w.root, snapshot.LastLine(out))
 }

@@ -396,7 +396,7 @@ func (s *scratch) tmp() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
-		return "", fmt.Errorf("no temporary directory can be made: %w. Say so in your answer", err)
+		return "", fmt.Errorf("cannot make a temporary directory: %w; TMPDIR must name a directory that you can write to", err)
 	}
 	return filepath.Join(s.space.real, "tmp"), nil
 }

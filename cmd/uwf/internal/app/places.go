@@ -261,7 +261,7 @@ func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, a
 	}
 	line := fmt.Sprintf("%s the files of %s", verb, render.Count(done.Refs, "thread"))
 	if !dry {
-		line += fmt.Sprintf(", %d KB freed", done.Freed>>10)
+		line += fmt.Sprintf(", %d KB freed", max(done.Freed, 0)>>10) // packing can need more space
 	}
 	if done.Worktrees > 0 {
 		line += "\nremoved " + render.Count(done.Worktrees, "worktree") + " that killed commands have left"

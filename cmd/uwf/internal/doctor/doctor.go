@@ -198,6 +198,11 @@ func writeRemedy(err error, dir, variable string) string {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Sprintf("export %s=DIR", variable)
 	}
+	if info, err := os.Stat(dir); err == nil {
+		if id, ok := safeopen.Owner(info); ok && id == os.Geteuid() {
+			return fmt.Sprintf("chmod u+rwx %s, or export %s=DIR", dir, variable)
+		}
+	}
 	return fmt.Sprintf("sudo chown -R \"$USER\" %s, or export %s=DIR", dir, variable)
 }
 
@@ -210,8 +215,11 @@ func cause(err error) error {
 	return err
 }
 
-// disk checks the free space.
+// disk checks the free space, and the directory for temporary files.
 func (x *examination) disk(context.Context) {
+	if err := writable(os.TempDir()); err != nil {
+		x.problem("disk", "export TMPDIR=DIR", "cannot write to %s: %v", os.TempDir(), err)
+	}
 	dirs := []string{x.Dirs.Home, x.Dirs.Store}
 	var last uint64
 	for i, dir := range dirs {
