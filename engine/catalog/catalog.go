@@ -21,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/internal/trust"
 	"github.com/united-workforce/uwf/moderator/discover"
@@ -31,6 +30,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -336,7 +336,7 @@ func (c *Catalog) once(ctx context.Context, path, project string,
 	if err := c.circle(path); err != nil {
 		return workflow.Used{}, err
 	}
-	key := cwd.Resolved(path) + "\n" + project
+	key := safeopen.Resolved(path) + "\n" + project
 	file, ok := c.known[key]
 	if !ok && len(c.reading) <= maxUses {
 		outside := c.below
@@ -358,7 +358,7 @@ func (c *Catalog) once(ctx context.Context, path, project string,
 
 // circle returns an error if the file is already being read.
 func (c *Catalog) circle(path string) error {
-	i := slices.IndexFunc(c.reading, func(p string) bool { return cwd.Resolved(p) == cwd.Resolved(path) })
+	i := slices.IndexFunc(c.reading, func(p string) bool { return safeopen.Resolved(p) == safeopen.Resolved(path) })
 	if i < 0 {
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/moderator/discover"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -244,7 +243,7 @@ func (c *Catalog) payload(ctx context.Context, h protocol.Hash) (any, error) {
 
 // Shown returns the shortest form of a path, relative to the current directory if possible.
 func (c *Catalog) Shown(path string) string {
-	for _, here := range []string{c.Env.Dir, cwd.Resolved(c.Env.Dir)} {
+	for _, here := range []string{c.Env.Dir, safeopen.Resolved(c.Env.Dir)} {
 		if rel, err := filepath.Rel(here, path); err == nil && !strings.HasPrefix(rel, "..") {
 			return rel
 		}

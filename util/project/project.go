@@ -35,11 +35,8 @@ type Search struct {
 // sudo, those of the invoking user.
 func From(e env.Env, dir string) Search {
 	const system = 0
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
 	me := os.Geteuid()
-	s := Search{Dir: dir, Home: home.User(e), Owner: safeopen.Owner, Users: []int{system, me},
+	s := Search{Dir: safeopen.Resolved(dir), Home: home.User(e), Owner: safeopen.Owner, Users: []int{system, me},
 		Shared: func(path string, info fs.FileInfo) bool {
 			return safeopen.OthersWrite(info) && safeopen.Reachable(path)
 		}}

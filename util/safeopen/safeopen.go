@@ -238,6 +238,14 @@ func records(text string, least int) func(yield func([]string) bool) {
 	}
 }
 
+// Resolved returns path with symbolic links resolved, or path itself if that fails.
+func Resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
 // RemoveAll removes a directory with everything in it, even if a program has taken permissions from its directories. The
 // user must own its parent.
 func RemoveAll(dir string) error {

@@ -30,6 +30,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box/proxy"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -338,10 +339,7 @@ func (b *builder) places(r Request) {
 		}
 	}
 	for _, path := range slices.Concat(r.Writable, r.Off.Writable(), []string{r.Workspace}) {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
-		b.write(path)
+		b.write(safeopen.Resolved(path))
 	}
 	for _, path := range r.Off.Hidden() {
 		switch {

@@ -147,9 +147,7 @@ func (r Request) pointed() (files, names []string) {
 		}
 	}
 	for _, path := range paths {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
+		path = safeopen.Resolved(path)
 		if rel, err := filepath.Rel(r.Workspace, path); err == nil && filepath.IsLocal(rel) && filepath.IsAbs(path) {
 			names = append(names, filepath.ToSlash(rel))
 		}

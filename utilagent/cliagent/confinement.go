@@ -392,8 +392,8 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 	r.report(layers.CopyBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
 	c.box = &boxing{program: r.boxProgram, ahead: r.ahead, layers: layers, request: box.Request{
-		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
-		Writable: real(append(slices.Clip(caches), tmp)), Temporary: realDir(tmp), State: dirs.Box(),
+		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: safeopen.Resolved(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
+		Writable: real(append(slices.Clip(caches), tmp)), Temporary: safeopen.Resolved(tmp), State: dirs.Box(),
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		Now:      env.Now(),
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
@@ -86,10 +87,7 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 		return program{Path: path}, err
 	}
 	cache := probeFile(dir, path)
-	p := program{Path: path, Real: path}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		p.Real = real
-	}
+	p := program{Path: path, Real: safeopen.Resolved(path)}
 	info, err := os.Stat(p.Real)
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", a.Program, err)

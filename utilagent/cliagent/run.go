@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
@@ -263,7 +264,7 @@ func (r *runner) show(text string) {
 // newRunner finds the program and everything that its calls need.
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	around := runenv.Of(ctx)
-	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: realDir(req.Cwd), ctx: ctx}
+	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: safeopen.Resolved(req.Cwd), ctx: ctx}
 	r.mark = around.Mark() // registered first, so it runs after our orderly close
 	req.AtEnd(r.close)
 	var err error

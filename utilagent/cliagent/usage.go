@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -146,14 +145,6 @@ func (k known) used() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(k.UsedMs)
-}
-
-// realDir returns a directory with symbolic links resolved, as programs see it.
-func realDir(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
 }
 
 // newUUID returns a random UUID (version 4).

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Rules are the rules for one thread.
@@ -189,7 +190,7 @@ func (r Rules) holdsUser(dir string) bool {
 	if err != nil || r.User == "" {
 		return false
 	}
-	for _, user := range []string{r.User, Resolved(r.User)} {
+	for _, user := range []string{r.User, safeopen.Resolved(r.User)} {
 		for ; ; user = filepath.Dir(user) {
 			if at, err := os.Stat(user); err == nil && os.SameFile(at, info) {
 				return true
@@ -200,14 +201,6 @@ func (r Rules) holdsUser(dir string) bool {
 		}
 	}
 	return false
-}
-
-// Resolved returns path with symbolic links resolved, or path itself if that fails.
-func Resolved(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }
 
 // linked reports whether dir is in a work tree linked to the thread's repository. The thread's own work tree
