@@ -2,6 +2,7 @@ package gc_test
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,11 +16,11 @@ import (
 // age seals the newest segment of a store, as if the last put into it were long ago.
 func age(t testing.TB, s *fsstore.Store, by time.Duration) {
 	t.Helper()
-	segments, err := filepath.Glob(filepath.Join(s.Dir(), "log", "*.seg"))
+	segments, err := fs.Glob(os.DirFS(s.Dir()), "log/*.seg")
 	require.NoError(t, err)
 	require.NotEmpty(t, segments)
 	at := time.Now().Add(-by)
-	require.NoError(t, os.Chtimes(segments[len(segments)-1], at, at))
+	require.NoError(t, os.Chtimes(filepath.Join(s.Dir(), segments[len(segments)-1]), at, at))
 	c, err := s.Compact(context.Background(), time.Now(), false)
 	require.NoError(t, err)
 	require.NoError(t, c.Release())

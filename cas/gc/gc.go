@@ -266,7 +266,7 @@ func (c *collection) markYoung(ctx context.Context) error {
 		}
 		if i.Tombstone {
 			_, err := c.store.Get(ctx, i.Hash)
-			if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
+			if redacted, ok := cas.AsRedacted(err); !ok || !redacted.Tombstone.Foreign { // unreadable: it may be ours
 				c.marks.set(i.Hash)
 			}
 		}
@@ -502,7 +502,7 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 			return err
 		}
 	}
-	dirs, err := runDirs(home)
+	dirs, err := entriesOf(filepath.Join(home, "runs"))
 	if err != nil {
 		return err
 	}
@@ -524,15 +524,17 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 			} else {
 				err = hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
 			}
-			if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
-				continue // created by an agent; it contains no references
-			}
-			if err != nil {
+			if err != nil && !isMadeByAgent(err) {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// isMadeByAgent reports whether a path is something that only an agent creates, without references.
+func isMadeByAgent(err error) bool {
+	return errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError))
 }
 
 // recordRoots calls mark with the hashes in the last line of a run's record, and in a line that isn't complete yet: those
@@ -551,17 +553,16 @@ func recordRoots(ctx context.Context, dir string, mark func(cas.Hash) error) err
 	return err
 }
 
-// runDirs returns what is in the directory of runs: their directories, and what agents put beside them.
-func runDirs(home string) (dirs []string, err error) {
-	root := filepath.Join(home, "runs")
-	entries, err := os.ReadDir(root)
+// entriesOf returns what is in a directory: in that of runs, their directories, and what agents put beside them.
+func entriesOf(dir string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		dirs = append(dirs, filepath.Join(root, e.Name()))
+		paths = append(paths, filepath.Join(dir, e.Name()))
 	}
-	return dirs, err
+	return paths, err
 }
 
 // maxRootFile bounds a file searched for hashes, above the output that a run keeps of an agent.
@@ -634,7 +635,7 @@ const clockSlack = time.Minute
 // there is none. A run without a recorded start counts as the oldest possible. It omits those that were idle before and
 // haven't changed.
 func oldestRun(home string, idle seen) (*time.Time, error) {
-	dirs, err := runDirs(home)
+	dirs, err := entriesOf(filepath.Join(home, "runs"))
 	if err != nil {
 		return nil, err
 	}
@@ -658,15 +659,19 @@ func oldestRun(home string, idle seen) (*time.Time, error) {
 			note(startTime(run))
 		}
 	}
-	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
+	locks, err := entriesOf(filepath.Join(home, "locks"))
 	for _, lock := range locks {
-		if idle.same(lock) {
+		if filepath.Ext(lock) != ".lock" || idle.same(lock) {
 			continue
 		}
 		// An agent that removed its run directory is still recorded here.
-		if who, err := durable.ReadHolder(lock); err == nil && proc.Lives(who.Child, who.Birth) {
+		who, failed := durable.ReadHolder(lock)
+		if proc.Lives(who.Child, who.Birth) {
 			idle.forget(lock)
 			note(who.Since.Add(-clockSlack))
+		}
+		if !errors.Is(failed, durable.ErrNoHolder) && !errors.Is(failed, fs.ErrNotExist) && !isMadeByAgent(failed) {
+			err = cmp.Or(err, failed)
 		}
 	}
 	return oldest, err

@@ -426,3 +426,32 @@ func TestPack(t *testing.T) {
 	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
 	require.False(t, w.has(garbage))
 }
+
+// unreadable is a store in which a node can't be read.
+type unreadable struct {
+	*fsstore.Store
+	hash cas.Hash
+}
+
+func (s unreadable) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	if h == s.hash {
+		return cas.Node{}, &os.PathError{Op: "read", Path: s.Where(h), Err: os.ErrPermission}
+	}
+	return s.Store.Get(ctx, h)
+}
+
+// A tombstone that can't be read may be ours: without it, an import would bring back the content.
+func TestAnUnreadableTombstoneStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := w.text("redacted")
+	n, err := w.store.Get(t.Context(), h)
+	require.NoError(t, err)
+	require.NoError(t, w.store.Redact(t.Context(), t.Context().Err, cas.Tombstone{Hash: h, Type: n.Type, At: 1}))
+	w.age(1000 * time.Hour)
+	_, err = gc.Run(t.Context(), unreadable{w.store, h}, gc.Options{Homes: []string{w.home}, Now: time.Now})
+	require.NoError(t, err)
+	_, err = w.store.Get(t.Context(), h)
+	_, redacted := cas.AsRedacted(err)
+	require.True(t, redacted, "%v", err)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -20,7 +21,9 @@ import (
 // they are.
 func TestRunDirectoriesThatAreNone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	// The home's name is not a pattern.
+	home := filepath.Join(t.TempDir(), "[home]")
+	w := &world{t: t, home: home, store: openStore(t, home), index: fileheads.Open(home, durable.OS())}
 	w.start(firstThread)
 	runs := filepath.Join(w.home, "runs")
 	pipes, sparse, elsewhere := filepath.Join(runs, "pipes"), filepath.Join(runs, "sparse"), t.TempDir()
