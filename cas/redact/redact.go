@@ -7,6 +7,7 @@
 package redact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) 
 // bury stores the tombstone if the threads are unchanged, while no process puts nodes.
 func (r *redaction) bury(ctx context.Context) error {
 	sealed, err := seal.New(r.store, seal.Options{}).Seal(ctx, r.node.Hash)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && !isDamage(err) {
 		return err
 	}
 	// A node that can't be sealed because something below it is missing can still be redacted; its tombstone
@@ -245,7 +246,11 @@ func (r *redaction) allowed(ctx context.Context) error {
 	}
 	for _, h := range look.unshared {
 		// A missing or redacted node has no content.
-		if n, err := r.store.Get(ctx, h); err == nil && r.kind(ctx, n) == protocol.KindTurn {
+		n, err := r.store.Get(ctx, h)
+		if err != nil && !isDamage(err) {
+			return err
+		}
+		if err == nil && r.kind(ctx, n) == protocol.KindTurn {
 			r.half = append(r.half, n)
 		}
 	}
@@ -356,9 +361,18 @@ type seen struct {
 	id       census.ID
 	refs     []cas.Hash
 	outputOf bool
+	err      error // it can't be read now
 }
 
-// survey reads every node of the store. An unreadable node counts as having no refs; fsck reports it.
+// isDamage reports whether the content of the store caused an error, rather than reading it.
+func isDamage(err error) bool {
+	_, redacted := cas.AsRedacted(err)
+	return redacted || seal.IsUnsealed(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.CorruptError)) ||
+		errors.As(err, new(*cas.TypeError))
+}
+
+// survey reads every node of the store. A damaged node counts as having no refs; fsck reports it. Another error ends the
+// redaction: the node might be needed or shared.
 func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	var out surveyed
 	var faults error
@@ -371,26 +385,31 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	}
 	g := census.NewGraph(set)
 	look := func(inspector *graph.Inspector, id census.ID, n cas.Node, err error) seen {
-		if err != nil {
-			return seen{id: id}
+		out := seen{id: id}
+		if err == nil {
+			out.refs, err = inspector.Refs(ctx, n)
 		}
-		refs, err := inspector.Refs(ctx, n)
-		if err != nil || !slices.Contains(refs, r.node.Hash) {
-			return seen{id: id, refs: refs}
+		if err == nil && slices.Contains(out.refs, r.node.Hash) {
+			var t *thread.Thread
+			t, err = thread.Open(ctx, r.store, n.Hash)
+			out.outputOf = err == nil && t.Last != nil && t.Last.Output == r.node.Hash
 		}
-		t, err := thread.Open(ctx, r.store, n.Hash)
-		return seen{id: id, refs: refs, outputOf: err == nil && t.Last != nil && t.Last.Output == r.node.Hash}
+		if err != nil && !isDamage(err) {
+			out.err = err
+		}
+		return out
 	}
 	inspector := func() *graph.Inspector { return graph.NewInspector(r.store) }
 	err = census.EachNode(ctx, r.store, inspector, set, look, func(nodes []seen) {
 		for _, n := range nodes {
 			g.Add(n.id, n.refs...)
+			faults = cmp.Or(faults, n.err)
 			if n.outputOf {
 				out.outputOf = append(out.outputOf, g.Hash(n.id))
 			}
 		}
 	})
-	if err != nil {
+	if err = cmp.Or(err, faults); err != nil {
 		return out, err
 	}
 	slices.Sort(out.outputOf)

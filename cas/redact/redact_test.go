@@ -3,6 +3,7 @@ package redact_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"testing"
 	"time"
@@ -138,6 +139,38 @@ func TestThreadsThatKeepMoving(t *testing.T) {
 	s.move = func() { made++; w.step(idB, "secret 1", made) }
 	_, err = redact.Node(ctx, s, w.index, idA, *w.steps[1].Prompt, redact.Options{Reason: "why", Now: clock})
 	require.ErrorAs(t, err, new(*redact.SharedError))
+}
+
+// unreadable is a store in which a node can't be read.
+type unreadable struct {
+	*fsstore.Store
+	hash cas.Hash
+}
+
+func (s unreadable) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	if h == s.hash {
+		return cas.Node{}, &fs.PathError{Op: "read", Path: s.Where(h), Err: fs.ErrPermission}
+	}
+	return s.Store.Get(ctx, h)
+}
+
+// A node that can't be read might show that another one is shared or needed, or complete its seal.
+func TestReadErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.NoError(t, w.index.Add(t.Context(), idB, w.steps[0].Start, heads.Facts{}))
+	w.step(idB, "secret 1", 5)
+	half := w.turn(3)
+	for what, c := range map[string]struct{ unread, node cas.Hash }{
+		"another thread": {w.steps[3].Hash, *w.steps[1].Prompt}, "step": {w.steps[1].Hash, w.steps[1].Output},
+		"half-written turn": {half, *w.steps[2].Prompt}, "type": {w.store.Kinds().Hash(protocol.KindStep), *w.steps[1].Prompt},
+	} {
+		_, err := redact.Node(t.Context(), unreadable{w.store, c.unread}, w.index, idA, c.node,
+			redact.Options{LooksBack: never, Now: clock, Half: []cas.Hash{half}})
+		require.ErrorIs(t, err, fs.ErrPermission, what)
+		_, err = w.store.Get(t.Context(), c.node)
+		require.NoError(t, err, what)
+	}
 }
 
 // What a thread needs to continue stays, everything else can be redacted.
