@@ -518,12 +518,7 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 			continue
 		}
 		for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
-			var err error
-			if name == runfiles.RecordFile {
-				err = recordRoots(ctx, dir, mark)
-			} else {
-				err = hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
-			}
+			err := hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
 			if err != nil && !isMadeByAgent(err) {
 				return err
 			}
@@ -535,22 +530,6 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 // isMadeByAgent reports whether a path is something that only an agent creates, without references.
 func isMadeByAgent(err error) bool {
 	return errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError))
-}
-
-// recordRoots calls mark with the hashes in the last line of a run's record, and in a line that isn't complete yet: those
-// before them no longer count.
-func recordRoots(ctx context.Context, dir string, mark func(cas.Hash) error) error {
-	data, err := runfiles.Dir(dir).Read(runfiles.RecordFile, runfiles.MaxRecord)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = hashesOf(ctx, bytes.NewReader(durable.LastLine(data)), mark)
-	}
-	if err == nil {
-		err = hashesOf(ctx, bytes.NewReader(data[bytes.LastIndexByte(data, '\n')+1:]), mark)
-	}
-	return err
 }
 
 // entriesOf returns what is in a directory: in that of runs, their directories, and what agents put beside them.
