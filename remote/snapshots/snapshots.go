@@ -2,7 +2,9 @@
 package snapshots
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -19,7 +21,8 @@ import (
 // Source has the nodes and the objects of threads.
 type Source interface {
 	Nodes() cas.Reader
-	// Object returns an object, verified. An error means that it is missing, damaged or redacted.
+	// Object returns an object, verified. The error is a [*remote.MissingError] if it is missing or redacted, and a
+	// [*remote.FaultError] or of code corrupt if it is damaged.
 	Object(ctx context.Context, id protocol.Tree) (remote.Object, error)
 }
 
@@ -68,13 +71,14 @@ func PlanRedaction(ctx context.Context, s Source, x heads.Heads, id, name string
 	if err != nil {
 		return Plan{Done: out}, err
 	}
-	gone, others := contents{}, filesIn{source: s, found: contents{}, seen: contents{}}
+	var unread error
+	gone, others := contents{}, filesIn{source: s, found: contents{}, seen: contents{}, unread: &unread}
 	for thread, state := range states {
 		trees, err := Of(ctx, s.Nodes(), state.Head, facts[thread])
 		if err != nil {
 			return Plan{Done: out}, fmt.Errorf("thread %s: %w", thread, err)
 		}
-		at := filesIn{source: s, found: gone, seen: contents{}}
+		at := filesIn{source: s, found: gone, seen: contents{}, unread: &unread}
 		if before := facts[thread].Redacted; before != nil {
 			at.before = before.Paths
 		}
@@ -92,8 +96,8 @@ func PlanRedaction(ctx context.Context, s Source, x heads.Heads, id, name string
 	}
 	slices.Sort(out.Also)
 	switch {
-	case out.States == 0:
-		return Plan{}, ctx.Err()
+	case unread != nil || out.States == 0:
+		return Plan{}, cmp.Or(unread, ctx.Err())
 	case len(out.Also) > 0 && !shared:
 		return Plan{Done: out}, &protocol.Error{
 			Code: protocol.CodeInvalid,
@@ -120,12 +124,17 @@ type filesIn struct {
 	source      Source
 	found, seen contents // contents of files, and directories already searched
 	before      []string // paths redacted before
+	unread      *error   // why a directory that exists couldn't be read
 }
 
-// entries returns the entries of a directory, or none if it is missing.
+// entries returns the entries of a directory, or none if it is missing or damaged.
 func (f filesIn) entries(ctx context.Context, dir protocol.Tree) []gitobject.Entry {
 	o, err := f.source.Object(ctx, dir)
 	if err != nil {
+		if !errors.As(err, new(*remote.MissingError)) && !errors.As(err, new(*remote.FaultError)) &&
+			!errors.Is(err, &protocol.Error{Code: protocol.CodeCorrupt}) {
+			*f.unread = err
+		}
 		return nil
 	}
 	entries, _ := gitobject.Entries(dir, o.Content)

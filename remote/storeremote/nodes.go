@@ -270,13 +270,24 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 }
 
 // PutObjects implements [remote.Remote].
-func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error {
-	var levels [][]durable.File // objects by level; each refers only to lower levels
-	depth := depths(objects)
+func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) (err error) {
+	if len(objects) == 0 {
+		return ctx.Err()
+	}
+	if err := r.store.Make(ctx, r.nowMs()); err != nil {
+		return err
+	}
+	held, err := r.lock(ctx, "remote-put", durable.LockShared) // a redaction must not remove what is being stored
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
 	gone, err := r.redacted()
 	if err != nil {
 		return err
 	}
+	var levels [][]durable.File // objects by level; each refers only to lower levels
+	depth := depths(objects)
 	for _, o := range objects {
 		if err := cmp.Or(ctx.Err(), o.Check()); err != nil {
 			return err
@@ -299,12 +310,6 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 		}
 		levels[depth[o.ID]] = append(levels[depth[o.ID]], durable.File{Path: r.object(o.ID), Data: b.Bytes(), Perm: 0o444,
 			Present: err == nil})
-	}
-	if len(levels) == 0 {
-		return ctx.Err()
-	}
-	if err := r.store.Make(ctx, r.nowMs()); err != nil {
-		return err
 	}
 	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "objects"), 0o700); err != nil {
 		return err
@@ -420,7 +425,7 @@ func (r *Remote) remove(ctx context.Context, name string, threads []string, gone
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		list.WriteString(string(id) + "\n")
 	}
-	if err := durable.Replace(r.disk, r.redactedPath(), []byte(list.String()), 0o600); err != nil {
+	if err := durable.WriteFile(r.disk, r.redactedPath(), []byte(list.String()), 0o600); err != nil {
 		return err
 	}
 	redacted := &heads.Redacted{Paths: []string{name}, Contents: slices.Sorted(maps.Keys(gone))}
