@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -46,6 +47,9 @@ func (s Swap) Check() error {
 	case s.Fence < 0:
 		return Faultf("thread %s: invalid fencing token %d", s.Thread, s.Fence)
 	}
+	if e := s.Ended; e != nil && !e.Status.AtEnd() && e.Status != protocol.StatusCancelled {
+		return Faultf("thread %s: invalid end status %q", s.Thread, e.Status)
+	}
 	if facts, err := json.Marshal(Shared(s.Facts)); err != nil || len(facts) > MaxFacts {
 		return Faultf("thread %s: its facts have %d bytes; the limit is %d (%v)", s.Thread, len(facts), MaxFacts, err)
 	}
@@ -55,10 +59,10 @@ func (s Swap) Check() error {
 func (e *Ended) check(thread string) error {
 	switch {
 	case e == nil:
-	case e.Status == "" || e.Status == protocol.StatusResumed || len(e.Status) > 32 || strings.Trim(string(e.Status),
-		"abcdefghijklmnopqrstuvwxyz_") != "":
+	case e.Status == "" || e.Status == protocol.StatusResumed || len(e.Status) > 32 ||
+		strings.Trim(string(e.Status), "abcdefghijklmnopqrstuvwxyz_") != "":
 		return Faultf("thread %s: invalid end status %q", thread, e.Status)
-	case e.CompletedAt < 0:
+	case e.CompletedAt < 0 || e.CompletedAt > heads.LastMs:
 		return Faultf("thread %s: invalid time %d", thread, e.CompletedAt)
 	case !e.Workflow.Valid():
 		return Faultf("thread %s: %q is not a hash", thread, e.Workflow)

@@ -41,6 +41,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/sorting"
@@ -577,14 +578,11 @@ func (t Thread) check() error {
 		return errors.New("an active thread has fields of an ended one")
 	case !utf8.ValidString(t.Title) || utf8.RuneCountInString(t.Title) > protocol.MaxTitle:
 		return errors.New("invalid title")
-	case t.CompletedAt < 0 || t.CompletedAt > lastMs:
+	case t.CompletedAt < 0 || t.CompletedAt > heads.LastMs:
 		return fmt.Errorf("invalid end time %d ms", t.CompletedAt)
 	}
 	return checkSeal(t.Seal)
 }
-
-// lastMs is the end of the year 9999.
-const lastMs = 253402300799999
 
 func checkSeal(text string) error {
 	if text == "" {

@@ -138,8 +138,11 @@ type Ended struct {
 	Workflow    protocol.Hash   `json:"workflow"`
 	Head        protocol.Hash   `json:"head"`
 	Status      protocol.Status `json:"status"`
-	CompletedAt int64           `json:"completedAt"` // ms
+	CompletedAt int64           `json:"completedAt"` // ms, at most LastMs
 }
+
+// LastMs is the end of the year 9999.
+const LastMs = 253_402_300_799_999
 
 // Named is an entry of the registry.
 type Named struct {

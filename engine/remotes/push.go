@@ -204,7 +204,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
 		if !e.Workflow.Valid() { // the thread's nodes were unreadable
-			return protocolError(protocol.CodeCorrupt, "cannot push thread %s: it has ended, and its workflow is "+
+			return fault.New(protocol.CodeCorrupt, "cannot push thread %s: it has ended, and its workflow is "+
 				"unknown", p.Thread)
 		}
 		roots = append(roots, e.Workflow)
@@ -472,10 +472,6 @@ func without[K ~string](all, some []K) []K {
 		not[k] = true
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(k K) bool { return not[k] })
-}
-
-func protocolError(code protocol.Code, format string, args ...any) error {
-	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 type index = fileheads.Heads

@@ -195,6 +195,7 @@ func refusals(t *testing.T, w world) {
 		"a fence below 0":    {Thread: idA, Was: c.Head(), Head: c.Head(), Fence: -1},
 		"no end":             {Thread: idB, Head: c.Head(), Ended: end("")},
 		"not an end":         {Thread: idB, Head: c.Head(), Ended: end(protocol.StatusResumed)},
+		"an unknown end":     {Thread: idB, Head: c.Head(), Ended: end("lost")},
 	} {
 		require.Error(t, w.Swap(ctx, s), name)
 	}

@@ -241,6 +241,11 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 		// Mark it as imported, so that a user of this home must choose a directory for it first.
 		a.Facts.Imported = &heads.Imported{From: "a push", AtMs: r.nowMs(), Inherited: s.Was != "" && known.StartedHere()}
 	}
+	have, err := json.Marshal(known)
+	added, failed := json.Marshal(a.Facts)
+	if err = cmp.Or(err, failed); err != nil || len(have)+len(added) > maxFacts {
+		return cmp.Or(err, remote.Faultf("thread %s: its facts would have more than %d bytes", s.Thread, maxFacts))
+	}
 	if s.Ended != nil {
 		a.End = &heads.Ended{Thread: s.Thread, Workflow: s.Ended.Workflow, Head: s.Head, Status: s.Ended.Status,
 			CompletedAt: s.Ended.CompletedAt}
@@ -251,6 +256,9 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 	}
 	return err
 }
+
+// maxFacts bounds the facts of a thread, so that one line of facts.jsonl can contain them.
+const maxFacts = remote.MaxFacts - 1024
 
 // exclude locks a thread against work in this home. A thread that was never stepped here has no lock file; a
 // process that starts now will find that the head has moved.

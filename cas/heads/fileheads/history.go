@@ -181,14 +181,11 @@ func checkEnded(e heads.Ended) error {
 		return fmt.Errorf("head %q is not a hash", e.Head)
 	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can also be ended
 		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
-	case e.CompletedAt < 0 || e.CompletedAt > lastMs:
+	case e.CompletedAt < 0 || e.CompletedAt > heads.LastMs:
 		return fmt.Errorf("invalid completedAt %d: want milliseconds", e.CompletedAt)
 	}
 	return nil
 }
-
-// lastMs is the last millisecond of the year 9999.
-const lastMs = 253_402_300_799_999
 
 func isEnded(line []byte) error {
 	_, err := parseEnded(line)
