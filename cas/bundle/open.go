@@ -364,10 +364,8 @@ type Instead struct {
 
 // Substitute returns the tree in the bundle for one that a step references; "" if there is none.
 func (m Manifest) Substitute(tree protocol.Tree) protocol.Tree {
-	if at, ok := slices.BinarySearchFunc(m.Instead, tree, func(i Instead,
-		t protocol.Tree) int {
-		return cmp.Compare(i.Tree, t)
-	}); ok {
+	byTree := func(i Instead, t protocol.Tree) int { return cmp.Compare(i.Tree, t) }
+	if at, ok := slices.BinarySearchFunc(m.Instead, tree, byTree); ok {
 		return m.Instead[at].By
 	}
 	if _, ok := slices.BinarySearch(m.Trees, tree); ok {

@@ -288,10 +288,8 @@ func (r *Remote) locked(ctx context.Context, change func() error) (err error) {
 	return change()
 }
 
-// locking is a function that takes a lock.
-type locking func(ctx context.Context, path string) (*durable.Held, error)
-
-func (r *Remote) lock(ctx context.Context, name string, lock locking) (*durable.Held, error) {
+func (r *Remote) lock(ctx context.Context, name string,
+	lock func(context.Context, string) (*durable.Held, error)) (*durable.Held, error) {
 	if err := durable.MkdirAll(r.disk, r.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -467,9 +465,6 @@ func (r *Remote) lease(thread string) (*remote.Lease, error) {
 
 // keep saves a lease.
 func (r *Remote) keep(thread string, k kept) error {
-	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "leases"), 0o700); err != nil {
-		return err
-	}
 	return durable.ReplaceJSON(r.disk, r.leaseFile(thread), k)
 }
 

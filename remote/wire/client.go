@@ -373,10 +373,8 @@ func (t *tail) Write(data []byte) (int, error) {
 func (t *tail) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.FieldsFunc(strings.ToValidUTF8(string(t.text), ""), func(r rune) bool {
-		return r == '\n' ||
-			r == '\r'
-	})
+	isBreak := func(r rune) bool { return r == '\n' || r == '\r' }
+	lines := strings.FieldsFunc(strings.ToValidUTF8(string(t.text), ""), isBreak)
 	return plaintext.Line(strings.Join(lines, "; "))
 }
 

@@ -249,21 +249,16 @@ func (d Dir) Tries(done []protocol.Try) Tries {
 		var t Try
 		known := func(other protocol.Try) bool { return other.AtMs == t.AtMs && other.Error == t.Error }
 		if json.Unmarshal(line, &t) != nil || t.Usage.Plausible() != nil {
-			t = unreadTry()
+			t = Try{Try: protocol.Try{
+				Error: fmt.Sprintf("its line in %s is damaged", TriesFile),
+				Usage: &protocol.Usage{Turns: 1}, // unknown rather than none
+			}}
 		}
 		if !slices.ContainsFunc(done, known) {
 			tries = append(tries, t)
 		}
 	}
 	return tries
-}
-
-// unreadTry returns the attempt for an unreadable line.
-func unreadTry() Try {
-	return Try{Try: protocol.Try{
-		Error: fmt.Sprintf("its line in %s is damaged", TriesFile),
-		Usage: &protocol.Usage{Turns: 1}, // unknown rather than none
-	}}
 }
 
 // Add adds an attempt. If there are too many, it merges the two oldest, so that the total usage is kept and
