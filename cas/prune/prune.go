@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -187,7 +187,7 @@ func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err 
 		if p.options.Home == "" {
 			break
 		}
-		if err := os.RemoveAll(p.dirs.Run(thread)); err != nil {
+		if err := safeopen.RemoveAll(p.dirs.Run(thread)); err != nil {
 			return fmt.Errorf("the last run of thread %s: %w", thread, err)
 		}
 	}

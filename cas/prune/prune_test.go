@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/usertest"
 )
 
 const (
@@ -111,6 +112,22 @@ func TestPrune(t *testing.T) {
 	report, err = prune.Run(ctx, x, options)
 	require.NoError(t, err)
 	require.Empty(t, report.Pruned)
+}
+
+// An agent can leave anything in its run directory.
+func TestClosedRunDirectory(t *testing.T) {
+	t.Parallel()
+	if !usertest.Ordinary(t) {
+		return
+	}
+	home, now := world(t)
+	run := filepath.Join(home, "runs", old)
+	require.NoError(t, os.Chmod(filepath.Join(run, "deep"), 0))
+	x := fileheads.Open(home, durable.OS())
+	report, err := prune.Run(t.Context(), x, prune.Options{Home: home, Keep: 30 * day, Now: now, Threads: []string{old}})
+	require.NoError(t, err)
+	require.Equal(t, []string{old}, ids(report.Pruned))
+	require.NoDirExists(t, run)
 }
 
 func ids(all []heads.Ended) []string {

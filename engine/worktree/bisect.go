@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -196,7 +197,7 @@ func (b *bisection) at() string {
 // remove removes the worktree with everything that the command left in it.
 func (b *bisection) remove(ctx context.Context) error {
 	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
-	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
+	return errors.Join(err, safeopen.RemoveAll(b.RunDir(b.id).Path))
 }
 
 // ends checks that the command fails at the bad step and succeeds at the good one.

@@ -490,7 +490,7 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 		coded.Because("fork-files-differ")
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(e.RunDir(id).Path))
+		return errors.Join(err, safeopen.RemoveAll(e.RunDir(id).Path))
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -354,5 +355,5 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	if err != nil || !done {
 		return false, err
 	}
-	return true, os.RemoveAll(e.RunDir(id).Path)
+	return true, safeopen.RemoveAll(e.RunDir(id).Path)
 }

@@ -12,11 +12,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // ErrUnknown means that the user's home directory is unknown.
@@ -89,15 +89,8 @@ func (d Dirs) Box() string { return filepath.Join(d.Home, "box") }
 // <home>/agents/<thread>.
 func (d Dirs) Agents(thread string) string { return filepath.Join(d.Home, "agents", thread) }
 
-// RemoveAgents removes these changes of a thread. It opens up directories that the kernel created without
-// permissions.
-func (d Dirs) RemoveAgents(thread string) error {
-	closed, err := filepath.Glob(filepath.Join(d.Agents(thread), "*", "*", "work", "work"))
-	for _, dir := range closed {
-		err = errors.Join(err, os.Chmod(dir, 0o700))
-	}
-	return errors.Join(err, os.RemoveAll(d.Agents(thread)))
-}
+// RemoveAgents removes these changes of a thread.
+func (d Dirs) RemoveAgents(thread string) error { return safeopen.RemoveAll(d.Agents(thread)) }
 
 // Artifacts returns the directory in which the roles of a run exchange files, <home>/artifacts/<thread>.
 func (d Dirs) Artifacts(thread string) string { return filepath.Join(d.Home, "artifacts", thread) }

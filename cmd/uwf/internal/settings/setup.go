@@ -32,6 +32,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
@@ -365,7 +366,7 @@ func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id stri
 	if err != nil {
 		return id, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, safeopen.RemoveAll(dir)) }()
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return id, err
 	}
