@@ -5,6 +5,7 @@ package notify_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,12 +149,42 @@ cat > "$0.in" && echo '{"Status": 200}' >&2
 	require.Contains(t, r.Webhook.Body, notice("1").Thread)
 }
 
+// A notice that can't be removed is not sent again and again, and one that can't be read now is tried again.
+func TestObstacles(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, config.Notify{})
+	looks := 0
+	d.Pause = func(context.Context, time.Duration) error {
+		if looks++; looks > 9 {
+			return errors.New("endless")
+		}
+		return nil
+	}
+	obstacle := filepath.Join(d.Outbox.Dir, "1.command")
+	require.NoError(t, os.MkdirAll(filepath.Join(obstacle, "x"), 0o700))
+	require.ErrorContains(t, d.Send(t.Context()), obstacle)
+	require.Len(t, d.failed, 1)
+	require.NoError(t, os.RemoveAll(obstacle))
+
+	if os.Getuid() > 0 {
+		require.NoError(t, d.Outbox.Put(notice("2"), true, false))
+		unreadable := filepath.Join(d.Outbox.Dir, "2.command")
+		require.NoError(t, os.Chmod(unreadable, 0))
+		d.Pause = func(context.Context, time.Duration) error { return os.Chmod(unreadable, 0o600) }
+		now := time.Unix(1_700_000_000, 0)
+		d.Env.Now = func() time.Time { now = now.Add(time.Minute); return now }
+		require.NoError(t, d.Send(t.Context()))
+		require.Len(t, d.failed, 1)
+	}
+}
+
 // Obsolete notices are dropped, and a question of any length has its page.
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, config.Notify{})
 	n := notice("1")
 	n.Question.Text = strings.Repeat("x", 1<<20)
+	n.Reason = n.Question.Text
 	require.NoError(t, d.Outbox.Put(n, true, true))
 	entries, err := os.ReadDir(d.Outbox.Dir)
 	require.NoError(t, err)

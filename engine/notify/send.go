@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,13 +96,13 @@ func (s Sender) empty(ctx context.Context) error {
 				continue
 			}
 			again, err := s.send(ctx, name)
-			if err == nil {
-				s.Outbox.drop(name)
-				continue
-			}
-			if t.times++; !again || t.times >= tries {
-				s.Outbox.drop(name)
-				s.Failed(name, err)
+			if t.times++; err == nil || !again || t.times >= tries {
+				if err != nil {
+					s.Failed(name, err)
+				}
+				if err := s.Outbox.drop(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err // it is sent twice
+				}
 				continue
 			}
 			t.next = s.Env.Now().Add(firstGap << (2 * (t.times - 1)))
@@ -120,7 +121,7 @@ func (s Sender) empty(ctx context.Context) error {
 func (s Sender) send(ctx context.Context, name string) (again bool, err error) {
 	data, err := s.Outbox.read(name)
 	if err != nil {
-		return false, err
+		return errors.As(err, new(*fs.PathError)), err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("timed out after "+patience.String()))
 	defer cancel()
@@ -215,25 +216,20 @@ func At(dir string) Outbox { return Outbox{Dir: filepath.Join(dir, "outbox")} }
 // Put adds a notification to the outbox, once for each enabled way to send it.
 func (o Outbox) Put(n protocol.Notice, command, webhook bool) error {
 	data, err := json.Marshal(n)
-	if err != nil {
-		return fmt.Errorf("store notification in the outbox: %w", err)
+	if len(data) > longest { // shorten a very long question or reason; its page has the full text
+		n.Question, n.Reason, n.Text = nil, fmt.Sprintf("%.1000s", n.Reason), fmt.Sprintf("%.1000s", n.Text)
+		data, err = json.Marshal(n)
 	}
-	if len(data) > longest { // shorten a very long question; its page has the full text
-		n.Question = nil
-		if data, err = json.Marshal(n); err != nil {
-			return fmt.Errorf("store notification in the outbox: %w", err)
-		}
-	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("store notification in the outbox: %w", err)
+	if err == nil {
+		err = os.MkdirAll(o.Dir, 0o700)
 	}
 	for way, wanted := range map[string]bool{byCommand: command, byWebhook: webhook} {
-		if !wanted {
-			continue
+		if wanted && err == nil {
+			err = durable.Replace(durable.OS(), filepath.Join(o.Dir, n.ID+"."+way), data, 0o600)
 		}
-		if err := durable.Replace(durable.OS(), filepath.Join(o.Dir, n.ID+"."+way), data, 0o600); err != nil {
-			return fmt.Errorf("store notification in the outbox: %w", err)
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("store notification in the outbox: %w", err)
 	}
 	return nil
 }
@@ -258,4 +254,4 @@ func (o Outbox) read(name string) ([]byte, error) {
 	return safeopen.ReadFile(filepath.Join(o.Dir, name), longest+4096, safeopen.NoFollow)
 }
 
-func (o Outbox) drop(name string) { _ = os.Remove(filepath.Join(o.Dir, name)) } // on failure, it is sent twice
+func (o Outbox) drop(name string) error { return os.Remove(filepath.Join(o.Dir, name)) }
