@@ -28,6 +28,7 @@ import (
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -371,7 +372,7 @@ func (a *attempt) recordMissedLimit(ctx context.Context, last rundir.Record, res
 		return // the next run reports the error
 	}
 	account := a.e.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
-	refusal := limits.Refusal{Started: began, At: began, RetryAt: resets, Reason: result.Error}
+	refusal := limits.Refusal{Started: began, At: began, RetryAt: resets, Reason: a.reader.Secrets().Hide(plaintext.Line(result.Error))}
 	a.e.accounts().Refused(account, refusal, retry.Of(c, last.Agent))
 }
 

@@ -48,6 +48,8 @@ type spent struct {
 	Unknown bool `json:"unknown,omitempty"`
 	// Counted holds, by thread, steps whose cost is included but that are not the head yet.
 	Counted map[string]protocol.Hash `json:"counted,omitempty"`
+
+	unread error // why the file, which may be sound, could not be read
 }
 
 // Limited reports whether there is a daily limit.
@@ -146,6 +148,9 @@ func (d Day) read() (s spent) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (json.Unmarshal(data, &s) != nil || !s.plausible()) {
 		s = spent{Unknown: true}
 	}
+	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) {
+		s.unread = err
+	}
 	if s.Counted == nil {
 		s.Counted = map[string]protocol.Hash{}
 	}
@@ -178,6 +183,9 @@ func (d Day) change(to func(*spent)) error {
 	}
 	defer free(&lock)
 	was := d.read()
+	if was.unread != nil {
+		return fmt.Errorf("read the daily total: %w", was.unread)
+	}
 	now := was
 	now.Counted = maps.Clone(was.Counted)
 	if to(&now); reflect.DeepEqual(was, now) && !now.Unknown {

@@ -122,6 +122,25 @@ func TestADamagedSum(t *testing.T) {
 	require.Error(t, d.Count("a", "STEP1", usage(0.25, 10)))
 }
 
+// A file that can't be read now is not replaced.
+func TestAnUnreadableSum(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() <= 0 {
+		t.Skip("root reads everything")
+	}
+	d, _ := today(t, protocol.DayLimits{CostUSD: 1})
+	require.NoError(t, d.Count("a", "", usage(0.25, 10)))
+	path := filepath.Join(d.of.Dir, dayFile)
+	require.NoError(t, os.Chmod(path, 0))
+	require.NotZero(t, d.UsedUp())
+	require.Error(t, d.Count("a", "", usage(0.5, 10)))
+	require.Error(t, d.Note())
+	require.NoError(t, os.Chmod(path, 0o600))
+	require.Zero(t, d.UsedUp())
+	spent, _ := d.Spent()
+	require.InDelta(t, 0.25, spent.CostUSD, 0)
+}
+
 func TestManyCountAtOnce(t *testing.T) {
 	t.Parallel()
 	d, _ := today(t, protocol.DayLimits{CostUSD: 100})

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/internal/decide"
@@ -80,7 +81,7 @@ type Refusal struct {
 // After returns the limit after a refusal. If several agents were refused at the same time, the latest reset
 // counts.
 func (l Limit) After(r Refusal, p decide.Policy) Limit {
-	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Reason: r.Reason}
+	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Reason: fmt.Sprintf("%.500s", r.Reason)}
 	together := l.NotedMs >= r.Started.UnixMilli()
 	if together {
 		next.Refusals = l.Refusals

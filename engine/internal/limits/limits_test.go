@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,7 +50,7 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	terms := Terms{Policy: rounds(1)}
 	p, _, err := a.Enter(ctx, claude, terms)
 	require.NoError(t, err)
-	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour), Reason: strings.Repeat("<", 20<<10)})
 	p.Leave()
 	path := filepath.Join(a.Dir, "claude.json")
 	whole, err := os.ReadFile(path)
