@@ -103,10 +103,8 @@ func (l *Link) lackedThere(ctx context.Context, ids []protocol.Tree) (map[protoc
 		some, err := l.Remote.MissingObjects(ctx, part)
 		if err == nil && l.check {
 			var bad []protocol.Tree
-			bad, err = notReturned(without(part, some), func(rest []protocol.Tree) iter.Seq2[remote.Object,
-				error] {
-				return l.Remote.GetObjects(ctx, rest)
-			})
+			get := func(rest []protocol.Tree) iter.Seq2[remote.Object, error] { return l.Remote.GetObjects(ctx, rest) }
+			bad, err = notReturned(without(part, some), get)
 			some = append(some, bad...)
 		}
 		if err != nil {

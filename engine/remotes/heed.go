@@ -1,6 +1,7 @@
 package remotes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,21 +67,26 @@ func (l *Link) heededPath() string {
 }
 
 func (l *Link) heededStates() map[string]string {
-	known := map[string]string{}
-	if text, err := safeopen.ReadFile(l.heededPath(), maxHeeded, safeopen.NoFollow); err == nil {
-		_ = json.Unmarshal(text, &known) // damaged: the lists are looked at again
+	var known map[string]string
+	text, err := safeopen.ReadFile(l.heededPath(), maxHeeded, safeopen.NoFollow)
+	if err != nil || json.Unmarshal(text, &known) != nil || known == nil { // the lists are looked at again
+		return map[string]string{}
 	}
 	return known
 }
 
-// heedNode redacts a node that is intact here. done is false if it remains so.
+// heedNode redacts a node that is intact here. done is false if it remains so, or might.
 func (l *Link) heedNode(ctx context.Context, r remote.Redaction) (done bool, err error) {
-	if _, err := l.Store.Get(ctx, r.Hash); err != nil {
-		return true, ctx.Err() // it isn't intact here
+	_, err = l.Store.Get(ctx, r.Hash)
+	if _, redacted := cas.AsRedacted(err); err != nil {
+		return redacted || errors.Is(err, cas.ErrNotFound), ctx.Err()
 	}
 	thread, err := l.threadWith(ctx, r)
-	if err != nil || thread == "" {
-		return true, err // no thread needs it, so gc removes it
+	if thread == "" {
+		return err == nil, ctx.Err() // gc removes it if no thread needs it
+	}
+	if err != nil {
+		return false, err
 	}
 	if !l.Trusted {
 		l.warn("thread %s has node %s, which was redacted on %s (%s)", thread, r.Hash, l.Name, plaintext.Line(r.Reason))
@@ -100,12 +106,13 @@ func (l *Link) heedNode(ctx context.Context, r remote.Redaction) (done bool, err
 	return true, nil
 }
 
-// threadWith returns a local thread that contains a redacted node, or "" if there is none.
+// threadWith returns a local thread that contains a redacted node, or "" if there is none, with an error if a thread that
+// can't be read might contain it.
 func (l *Link) threadWith(ctx context.Context, r remote.Redaction) (string, error) {
 	if _, known, err := l.standing(ctx, r.Thread); r.Thread != "" && (known || err != nil) {
 		return r.Thread, err
 	}
-	all, _ := heads.ThreadStates(ctx, l.Heads) // an unreadable entry is reported elsewhere
+	all, failed := heads.ThreadStates(ctx, l.Heads)
 	seen := map[cas.Hash]bool{}
 	for id, at := range all {
 		known := func(h cas.Hash) (bool, error) { return seen[h], nil }
@@ -119,9 +126,9 @@ func (l *Link) threadWith(ctx context.Context, r remote.Redaction) (string, erro
 		if found || ctx.Err() != nil {
 			return id, ctx.Err()
 		}
-		_ = err // a damaged thread is reported elsewhere
+		failed = cmp.Or(failed, err)
 	}
-	return "", nil
+	return "", failed
 }
 
 // heedFiles carries out redactions of files that the remote reports for a thread. The store must not be locked.
@@ -136,10 +143,14 @@ func (l *Link) heedFiles(ctx context.Context, id string, said *heads.Redacted) e
 	if err != nil || !intact {
 		return err
 	}
-	for _, path := range said.Paths {
-		if !l.Trusted {
-			continue
+	if !l.Trusted {
+		l.warn("thread %s: files redacted on %s are still stored here: %s", id, l.Name, worktree.Abbreviate(said.Paths))
+		for _, path := range said.Paths[:min(len(said.Paths), mostSuggested)] {
+			l.suggest(protocol.Why("path-redacted-there", "thread", id, "path", path))
 		}
+		return nil
+	}
+	for _, path := range said.Paths {
 		done, err := l.Engine.Files().Redact(ctx, id, path, true)
 		switch {
 		case errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}):
@@ -153,13 +164,6 @@ func (l *Link) heedFiles(ctx context.Context, id string, said *heads.Redacted) e
 				l.warn("it remains in %s", plaintext.Line(where))
 			}
 		}
-	}
-	if l.Trusted {
-		return nil
-	}
-	l.warn("thread %s: files redacted on %s are still stored here: %s", id, l.Name, worktree.Abbreviate(said.Paths))
-	for _, path := range said.Paths[:min(len(said.Paths), mostSuggested)] {
-		l.suggest(protocol.Why("path-redacted-there", "thread", id, "path", path))
 	}
 	return nil
 }

@@ -428,8 +428,7 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 			return nil
 		}
 		if p.Trusted {
-			err := p.Engine.Origins().TrustThread(ctx, t.Thread)
-			return err
+			return p.Engine.Origins().TrustThread(ctx, t.Thread)
 		}
 		if own, err := p.ownWorkflow(ctx, t); err != nil || own != "" {
 			return cmp.Or(err, p.Engine.Origins().TrustOwn(ctx, own))
