@@ -366,8 +366,7 @@ func (k checker) notify() {
 	}
 	for _, event := range n.On {
 		if event == "" {
-			k.add(k.at([]string{"notify", "on"}), "one of "+strings.Join(notices(), ", "), "notify.on has an "+
-				"empty string")
+			k.add(k.at([]string{"notify", "on"}), "one of "+strings.Join(notices(), ", "), "notify.on has an empty string")
 		}
 	}
 	if slices.Contains(n.Command[:min(len(n.Command), 1)], "") {
@@ -474,8 +473,7 @@ func (k checker) networks() {
 	held := func(box protocol.SandboxConfig, at ...string) {
 		if box.Mode == protocol.SandboxNone && !box.Network.All() {
 			path := strings.Join(at, ".")
-			k.add(k.at(at), "remove it, or set "+path+".mode: required", "%s.network needs a sandbox, but mode is "+
-				"none", path)
+			k.add(k.at(at), "remove it, or set "+path+".mode: required", "%s.network needs a sandbox, but mode is none", path)
 		}
 	}
 	if k.c.Sandbox != nil {

@@ -349,7 +349,7 @@ func Shown(c protocol.Config) (any, error) {
 // mask masks the secrets below a key.
 func mask(v any, at Key) any {
 	if at.Secret() {
-		if s, ok := v.(string); ok && strings.HasPrefix(s, "${") && strings.HasSuffix(s, "}") {
+		if s, ok := v.(string); ok && s == "${"+strings.Join(variables(s), "")+"}" {
 			return v // a variable's name isn't secret
 		}
 		if v == nil {
@@ -362,15 +362,17 @@ func mask(v any, at Key) any {
 		}
 		return MaskKey(s)
 	}
-	if s, ok := v.(string); ok {
-		return secret.NewSet(secret.OfVariable("", s)...).Hide(s) // the password in a URL
+	switch v := v.(type) {
+	case string:
+		return secret.NewSet(secret.OfVariable("", v)...).Hide(v) // the password in a URL
+	case []any:
+		for i, item := range v {
+			v[i] = mask(item, at)
+		}
+	case map[string]any:
+		for key, value := range v {
+			v[key] = mask(value, Key{Path: append(slices.Clone(at.Path), key)})
+		}
 	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	for key, value := range m {
-		m[key] = mask(value, Key{Path: append(slices.Clone(at.Path), key)})
-	}
-	return m
+	return v
 }

@@ -177,6 +177,12 @@ func TestRawMasksSecrets(t *testing.T) {
 		"providers": map[string]any{"p": map[string]any{"apiKey": "${KEY}"}},
 		"agents":    map[string]any{"a": map[string]any{"env": map[string]any{"API_TOKEN": "***", "PLAIN": "x", "DB": "pg[hidden key]db/x"}}},
 	}, raw)
+	raw, err = config.Raw([]byte("providers: {p: {apiKey: '${A}-secret-${B}'}}\nagents: {a: {args: ['pg://me:hunter2@db/x']}}\n"), "config.yaml")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"providers": map[string]any{"p": map[string]any{"apiKey": "***"}},
+		"agents":    map[string]any{"a": map[string]any{"args": []any{"pg[hidden key]db/x"}}},
+	}, raw)
 	raw, err = config.Raw(nil, "config.yaml")
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{}, raw)

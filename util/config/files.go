@@ -104,14 +104,17 @@ func (f *Files) Text() ([]byte, error) {
 
 // Secrets returns all values that must be neither stored nor shown: the values in .env except plain settings,
 // the keys of providers, and from the variables of agents and of e those with a secret's name, with a
-// password in a URL, or passed to commands. It never fails: an unreadable file has no secrets.
+// password in a URL, or passed to commands. It never fails: an unreadable file has no secrets. What was secret remains so:
+// a file can be damaged while it is edited, and an agent can know a key that was replaced.
 func (f *Files) Secrets(e env.Env) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	vars, _ := f.variables()
 	_, doc, _ := f.config.parsed()
 	if from := [2]fs.FileInfo{f.config.info, f.dotEnv.info}; f.environ == nil || from != f.from || !slices.Equal(e.Environ, f.environ) {
-		f.secrets, f.from, f.environ = secretsOf(e, vars, doc), from, append([]string{}, e.Environ...)
+		found := append(secretsOf(e, vars, doc), f.secrets...)
+		slices.Sort(found)
+		f.secrets, f.from, f.environ = slices.Compact(found), from, append([]string{}, e.Environ...)
 	}
 	return slices.Clone(f.secrets)
 }

@@ -158,9 +158,8 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	k := checker{report: r, root: root, c: p.under(user)}
 	known := func(name, what string, all []string, path ...string) {
 		if name != "" && !slices.Contains(all, name) {
-			k.add(k.at(path), yamlstruct.Nearest(name, all), "%s refers to %s %q, which is not in your own "+
-				"config.yaml",
-				strings.Join(path, "."), what, name)
+			k.add(k.at(path), yamlstruct.Nearest(name, all),
+				"%s refers to %s %q, which is not in your own config.yaml", strings.Join(path, "."), what, name)
 		}
 	}
 	plain := func(name string, path ...string) {
@@ -230,7 +229,8 @@ func (p project) under(user protocol.Config) protocol.Config {
 	c := user
 	c.Models = merge(user.Models, p.Models)
 	for alias, m := range c.Models {
-		for _, own := range user.Models { // its price is listed under another name
+		for _, name := range keys(user.Models) { // its price is listed under another name
+			own := user.Models[name]
 			if m.Price == nil && own.Price != nil && own.Provider == m.Provider && own.Name == m.Name {
 				m.Price = own.Price
 				c.Models[alias] = m

@@ -135,3 +135,15 @@ defaultAgent: safe
 	_, err = mergeProject(user, []byte("agentOverrides: { w: { a: free } }\nagents: { free: { permission: read-only } }"), "p")
 	require.NoError(t, err)
 }
+
+// Of two prices for the same model, always the same one counts.
+func TestPriceIsUnambiguous(t *testing.T) {
+	t.Parallel()
+	user := protocol.Config{Models: map[string]protocol.Model{
+		"a": {Name: "m", Provider: "p", Price: &protocol.Price{Input: 1}}, "b": {Name: "m", Provider: "p", Price: &protocol.Price{Input: 2}},
+	}}
+	theirs := project{Models: map[string]protocol.Model{"z": {Name: "m", Provider: "p"}}}
+	for range 100 {
+		require.Equal(t, user.Models["a"].Price, theirs.under(user).Models["z"].Price)
+	}
+}

@@ -85,21 +85,16 @@ func literalSecrets(src []byte) []string {
 		return nil // Load reports it
 	}
 	var found []string
-	for name, p := range entries(doc.Root.Get("providers")) {
-		if isLiteral(p.Get("apiKey")) {
-			found = append(found, fmt.Sprintf("providers.%s.apiKey", name))
+	var search func(n *yamldoc.Node, at Key)
+	search = func(n *yamldoc.Node, at Key) {
+		if at.Secret() && isLiteral(n) {
+			found = append(found, at.String())
+		}
+		for key, value := range entries(n) {
+			search(value, Key{Path: append(slices.Clone(at.Path), key)})
 		}
 	}
-	for alias, a := range entries(doc.Root.Get("agents")) {
-		for name, value := range entries(a.Get("env")) {
-			if secret.Named(name) && isLiteral(value) {
-				found = append(found, fmt.Sprintf("agents.%s.env.%s", alias, name))
-			}
-		}
-	}
-	if hook := entries(doc.Root.Get("notify"))["webhook"]; hook != nil && isLiteral(hook.Get("secret")) {
-		found = append(found, "notify.webhook.secret")
-	}
+	search(doc.Root, Key{})
 	slices.Sort(found)
 	return found
 }
