@@ -37,6 +37,36 @@ func TestVanishingWorktree(t *testing.T) {
 	}
 }
 
+// Another one of the same name may also be there by then.
+func TestReplacedWorktree(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	other := filepath.Join(s.work, ".git", "worktrees", "other")
+	create := func() error {
+		err := os.MkdirAll(other, 0o755)
+		for _, name := range []string{"commondir", "gitdir"} {
+			err = errors.Join(err, os.WriteFile(filepath.Join(other, name), []byte("../..\n"), 0o644))
+		}
+		return err
+	}
+	for i := range 80 {
+		require.NoError(t, create())
+		replaced := make(chan error, 1)
+		s.change = func(*proc.Command) {
+			time.AfterFunc(time.Duration(i)*50*time.Microsecond, func() {
+				var err error
+				for range 3 {
+					err = errors.Join(err, os.RemoveAll(other), create())
+				}
+				replaced <- err
+			})
+		}
+		out, status, said := s.run("echo done")
+		require.Zero(t, status.Code, "%s %v", out, said)
+		require.NoError(t, <-replaced)
+	}
+}
+
 // A directory that is replaced at that time is as protected as before.
 func TestReplacedDuringSetup(t *testing.T) {
 	t.Parallel()

@@ -356,12 +356,13 @@ func (t *taken) isRemoved() bool {
 // if it was removed, such as the worktree of another thread.
 func (r *tree) again(t *taken) error {
 	_ = unix.Close(t.fd)
+	r.close() // it may be another directory, too
 	next, err := take(t.Mount, 0)
 	switch next.tries = t.tries + 1; {
 	case t.Missing && errors.Is(err, unix.ENOENT):
 		t.missing = true
 		return nil
-	case err == nil && t.Kind == plan.Show && t.From == "" && t.tries < 100:
+	case err == nil && t.Inode == "" && t.From == "" && t.tries < 100: // now it is read-only
 		return r.put(&next)
 	}
 	return fmt.Errorf("mount %s: %w", t.Path, cmp.Or(err, error(unix.ENOENT)))
