@@ -90,7 +90,7 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 	if err != nil {
 		return agentkit.Result{}, err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer w.close()
 	session, err := w.begin(ctx)
 	if err != nil {
 		return agentkit.Result{}, err
@@ -115,7 +115,7 @@ func (a *agent) resume(ctx context.Context, sessionID, message string, req *agen
 	if err != nil {
 		return agentkit.Result{}, err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer w.close()
 	session, err := w.sessions.Open(sessionID)
 	if err != nil {
 		return agentkit.Result{}, err

@@ -100,16 +100,20 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 		w.habits, err = w.readHabits(c.Builtin)
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		w.close()
+		return nil, err
 	}
 	return w, nil
 }
 
-func (w *work) close() error {
+// close removes the temporary files of commands. The work is done, even if that fails.
+func (w *work) close() {
 	if w.workspace == nil {
-		return nil
+		return
 	}
-	return w.workspace.Close()
+	if err := w.workspace.Close(); err != nil {
+		w.run.Warn("cannot remove the temporary files of commands: %v", err)
+	}
 }
 
 // limit reads the limits of a run.
