@@ -80,23 +80,22 @@ func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
 // IsSound reports whether an index has the checksum at its end. With index.skipHash, git writes zeros instead, as a crash
 // may leave them: such an index isn't sound. hash is the length of a hash.
 func IsSound(index []byte, hash int) bool {
-	at := max(0, len(index)-hash)
-	return bytes.Equal(index[at:], checksum(index[:at], hash))
+	return bytes.HasSuffix(index, checksum(index, hash))
 }
 
 // Seal adds the checksum to an index in which git has written none.
 func Seal(index []byte, hash int) {
-	if at := len(index) - hash; at >= 0 && bytes.Equal(index[at:], make([]byte, hash)) {
-		copy(index[at:], checksum(index[:at], hash))
+	if bytes.HasSuffix(index, make([]byte, hash)) {
+		copy(index[len(index)-hash:], checksum(index, hash))
 	}
 }
 
-func checksum(text []byte, hash int) []byte {
+func checksum(index []byte, hash int) []byte {
 	sum := sha1.New()
 	if hash == sha256.Size {
 		sum = sha256.New()
 	}
-	sum.Write(text)
+	sum.Write(index[:max(0, len(index)-hash)])
 	return sum.Sum(nil)
 }
 

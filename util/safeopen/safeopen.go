@@ -262,18 +262,16 @@ func RemoveAll(dir string) error {
 
 // RemoveAllIn is [RemoveAll] for an entry of a directory.
 func RemoveAllIn(root *os.Root, name string) error {
-	const deepest = 200 // finding a directory takes as long as its path
 	err := root.RemoveAll(name)
 	if info, lost := root.Lstat(name); !errors.Is(err, fs.ErrPermission) || lost != nil || !info.IsDir() {
 		return err // a link leads to directories that must stay
 	}
 	_ = fs.WalkDir(root.FS(), name, func(at string, e fs.DirEntry, err error) error {
-		if e == nil || !e.IsDir() || err != nil {
-			return nil
-		}
-		_ = root.Chmod(at, 0o700) // the removal reports a failure
-		if strings.Count(at, "/") > deepest {
-			return fs.SkipDir
+		if e != nil && e.IsDir() && err == nil {
+			_ = root.Chmod(at, 0o700)         // the removal reports a failure
+			if strings.Count(at, "/") > 200 { // finding a directory takes as long as its path
+				return fs.SkipDir
+			}
 		}
 		return nil
 	})

@@ -108,11 +108,10 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 
 // close removes the temporary files of commands. The work is done, even if that fails.
 func (w *work) close() {
-	if w.workspace == nil {
-		return
-	}
-	if err := w.workspace.Close(); err != nil {
-		w.run.Warn("cannot remove the temporary files of commands: %v", err)
+	if w.workspace != nil {
+		if err := w.workspace.Close(); err != nil {
+			w.run.Warn("cannot remove the temporary files of commands: %v", err)
+		}
 	}
 }
 

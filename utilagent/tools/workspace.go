@@ -365,17 +365,15 @@ func (s *scratch) open() error {
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "uwf-tools-")
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "tmp"), 0o700)
 	}
-	space, err := OpenWorkspace(dir)
+	if err == nil {
+		s.space, err = OpenWorkspace(dir)
+	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
-		return errors.Join(err, space.Close(), os.RemoveAll(dir))
-	}
-	s.space = space
 	return nil
 }
 
