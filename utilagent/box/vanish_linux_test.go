@@ -58,10 +58,10 @@ func TestReplacedWorktree(t *testing.T) {
 				for range 3 {
 					err = errors.Join(err, os.RemoveAll(other), create())
 				}
-				replaced <- err
+				replaced <- errors.Join(err, os.WriteFile(filepath.Join(s.work, "replaced"), nil, 0o644))
 			})
 		}
-		out, status, said := s.run("echo done")
+		out, status, said := s.run("until [ -e replaced ]; do sleep 0.01; done; rm replaced")
 		require.Zero(t, status.Code, "%s %v", out, said)
 		require.NoError(t, <-replaced)
 	}
