@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -51,13 +52,13 @@ type File struct {
 	FS   durable.FS
 }
 
-// Confirm appends a line.
+// Confirm appends a line. A part of a line can precede it, after a kill.
 func (f File) Confirm(l Line) error {
 	line, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return f.FS.Append(f.Path, append(line, '\n'), 0o600, durable.FullFlush)
+	return durable.AppendFile(f.FS, f.Path, slices.Concat([]byte{'\n'}, line, []byte{'\n'}), 0o600)
 }
 
 // Confirmed reports whether a line satisfies such.

@@ -220,6 +220,9 @@ func (j Judge) TrustThread(ctx context.Context, id string) error {
 func (j Judge) author(ctx context.Context, id string,
 	facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
 	for {
+		if slices.Contains(line, id) {
+			return nil, nil, 0, fault.New(protocol.CodeCorrupt, "thread %s is its own ancestor", id)
+		}
 		line = append(line, id)
 		if facts.Imported != nil || facts.Doubt != nil {
 			known := facts
@@ -422,14 +425,12 @@ func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, fact
 // given returns the workflow of a thread's topmost ancestor, or of the thread itself. Confirming a workflow
 // confirms the workflows that it runs.
 func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts) (workflow protocol.Hash, err error) {
-	for facts.Parent != nil {
-		above := facts.Parent.Thread
-		if head, _, err = j.Lookup(ctx, above); err != nil {
-			return "", err
-		}
-		if facts, err = j.Heads.Facts(ctx, above); err != nil {
-			return "", err
-		}
+	line, _, _, err := j.author(ctx, "", facts)
+	if err == nil && len(line) > 1 {
+		head, _, err = j.Lookup(ctx, line[len(line)-1])
+	}
+	if err != nil {
+		return "", err
 	}
 	t, err := thread.Open(ctx, j.Store, head)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestMustTrust(t *testing.T) {
 	for range 2 {
 		require.NoError(t, w.judge.Trust(ctx, id))
 	}
-	require.Equal(t, []durable.Flush{durable.FullFlush}, w.disk.how, "once, and it survives a power cut")
+	require.Equal(t, []durable.Flush{durable.NoFlush, durable.FullFlush}, w.disk.how, "once, and it survives a power cut")
 	require.NoError(t, w.judge.MustTrust(ctx, id, ""))
 	requireUntrusted(t, w.judge.MustTrust(ctx, other, ""))
 
@@ -159,7 +159,7 @@ func TestTrustOwn(t *testing.T) {
 	for range 2 {
 		require.NoError(t, w.judge.NoteForeign(ctx, head))
 	}
-	require.Equal(t, []durable.Flush{durable.FullFlush}, w.disk.how)
+	require.Equal(t, []durable.Flush{durable.NoFlush, durable.FullFlush}, w.disk.how)
 	require.NoError(t, w.judge.TrustOwn(ctx, own))
 	require.NoError(t, w.judge.TrustOwn(ctx, theirs))
 	require.NoError(t, w.judge.MustTrust(ctx, own, ""))
@@ -168,6 +168,32 @@ func TestTrustOwn(t *testing.T) {
 	require.NoError(t, w.judge.Trust(ctx, theirs))
 	require.NoError(t, w.judge.Stored(ctx, theirs, w.read(theirs)))
 	require.Error(t, w.judge.NoteForeign(ctx, "0000000000000"))
+}
+
+// A line that a kill cut off doesn't damage the next one.
+func TestACutLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	theirs := w.runs("theirs")
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dirs.Home, "trusted.jsonl"), []byte(`{"workflow":"0123`), 0o600))
+	require.NoError(t, w.judge.NoteForeign(t.Context(), w.At(w.Start(theirs, heads.Facts{}))))
+	requireUntrusted(t, w.judge.Stored(t.Context(), theirs, w.read(theirs)))
+}
+
+// Ancestors that form a circle are an error.
+func TestEndlessAncestors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	one := w.Start(w.runs("one"), heads.Facts{})
+	pos, err := w.Position(ctx, one, w.At(one))
+	require.NoError(t, err)
+	two := w.Start(w.runs("two"), heads.Facts{Parent: &heads.Parent{Thread: one}})
+	require.NoError(t, w.Heads.SetFacts(ctx, one, heads.Facts{Parent: &heads.Parent{Thread: two}, Imported: &heads.Imported{}}))
+	facts, err := w.Heads.Facts(ctx, one)
+	require.NoError(t, err)
+	require.Error(t, w.judge.Imported(ctx, one, w.At(one), facts))
+	require.Error(t, w.judge.Words(ctx, pos, facts, "build", []string{"make"}))
 }
 
 func (w *world) read(h protocol.Hash) protocol.Workflow {
@@ -304,7 +330,7 @@ func TestWords(t *testing.T) {
 				w.Clock = time.UnixMilli(at + 10_000)
 				require.NoError(t, w.judge.TrustThread(ctx, id))
 				require.NoError(t, w.judge.MustTrust(ctx, wf, ""), "its workflow is confirmed, too")
-				require.NotContains(t, w.disk.how, durable.NoFlush)
+				require.NotContains(t, w.disk.how[1:], durable.NoFlush, "only the new file")
 			}
 			w.Heads = doubtful{w.Heads, top, tt.top}
 			err = w.judge.Words(ctx, pos, tt.child, "build", []string{"rm", "-rf", "$(x)"})
