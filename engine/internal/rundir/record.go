@@ -271,7 +271,7 @@ func (d Dir) DropIntent() error {
 		if _, err := os.Lstat(d.File(name)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := d.remove(name); err != nil {
 			return err
 		}
 	}

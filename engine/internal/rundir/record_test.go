@@ -53,3 +53,17 @@ func TestUpdatedRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, info.Size(), int64(8<<10+1))
 }
+
+// A lock that can't be tested may be an agent's.
+func TestAnUntestedLock(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() <= 0 {
+		t.Skip("root opens everything")
+	}
+	d := Dir{Path: t.TempDir(), FS: durable.OS()}
+	require.False(t, d.SurelyAlive(t.Context(), Record{}))
+	require.NoError(t, os.WriteFile(d.File(runfiles.LockFile), nil, 0o600))
+	require.False(t, d.SurelyAlive(t.Context(), Record{}))
+	require.NoError(t, os.Chmod(d.File(runfiles.LockFile), 0))
+	require.True(t, d.SurelyAlive(t.Context(), Record{}))
+}

@@ -146,10 +146,18 @@ func (d Dir) Clear() error {
 				return err
 			}
 		case !keeps(name):
-			if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("prepare run directory: %w", err)
+			if err := d.remove(name); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// remove removes a file, if it exists.
+func (d Dir) remove(name string) error {
+	if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("prepare run directory: %w", err)
 	}
 	return nil
 }
@@ -204,10 +212,7 @@ func (d Dir) free(name string) error {
 	case err != nil:
 		return fmt.Errorf("prepare run directory: %w", err)
 	case !info.IsDir(): // it contains nothing that could be lost
-		if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("prepare run directory: %w", err)
-		}
-		return nil
+		return d.remove(name)
 	}
 	return d.putAside(name, info)
 }
@@ -263,16 +268,15 @@ func (d Dir) Alive(r Record) bool {
 	return r.AgentLives()
 }
 
-// SurelyAlive is like Alive, but not fooled by another process that tests the lock at the same moment.
+// SurelyAlive is like Alive, but not fooled by another process that tests the lock at the same moment. An agent whose
+// lock can't be tested counts as running.
 func (d Dir) SurelyAlive(ctx context.Context, r Record) bool {
 	if d.hasLock() {
 		held, err := d.Lock(ctx, ProbePatience)
-		if errors.Is(err, durable.ErrLocked) {
+		if err != nil {
 			return true
 		}
-		if err == nil {
-			_ = held.Unlock()
-		}
+		_ = held.Unlock() // also released when the process ends
 	}
 	return r.AgentLives()
 }
@@ -350,8 +354,8 @@ func (d Dir) PrepareWorker(job []byte) error {
 	if err := d.free(runfiles.LogFile); err != nil {
 		return err
 	}
-	if err := d.FS.Remove(d.File(runfiles.LogFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("prepare background worker: %w", err)
+	if err := d.remove(runfiles.LogFile); err != nil {
+		return err
 	}
 	return d.FS.Append(d.File(runfiles.LogFile), nil, 0o600, durable.NoFlush)
 }
@@ -365,12 +369,7 @@ func (d Dir) BlockChildren(end bool) error {
 }
 
 // UnblockChildren allows children to start again.
-func (d Dir) UnblockChildren() error {
-	if err := d.FS.Remove(d.File(runfiles.HoldFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (d Dir) UnblockChildren() error { return d.remove(runfiles.HoldFile) }
 
 // ChildrenBlocked reports whether children are prevented from starting; see [Dir.BlockChildren].
 func (d Dir) ChildrenBlocked() bool {
