@@ -281,8 +281,11 @@ func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workfl
 		return def, false, err
 	}
 	registered, err := x.Workflow(ctx, f.Name)
-	if err != nil {
-		return def, false, nil // not registered; a damaged registry is reported when it is used
+	switch {
+	case errors.Is(err, heads.ErrNoWorkflow):
+		return def, false, nil
+	case err != nil:
+		return def, false, err // the user would not be asked about a workflow that it hides
 	}
 	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
 		c.note("%s is %s; to run the registered workflow, use its hash %s", f.Name, plaintext.Line(c.Shown(f.Path)),

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,4 +143,21 @@ func TestErrors(t *testing.T) {
 	_, err = c.Start(ended, e, "one.yaml", protocol.Start{Cwd: e.Reader.Env.Dir}, engine.StartOptions{})
 	require.ErrorAs(t, err, &coded)
 	require.Equal(t, protocol.CodeInterrupted, coded.Code)
+}
+
+// If it can't be told whether a workflow of the project hides a registered one, it doesn't start unasked.
+func TestUnreadableRegistry(t *testing.T) {
+	t.Parallel()
+	e, c, _ := opened(t)
+	_, err := c.Put(t.Context(), "one.yaml")
+	require.NoError(t, err)
+	hidden := strings.Replace(one, "One role", "Another role", 1)
+	dir := filepath.Join(c.Env.Dir, ".workflows")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "one.yaml"), []byte(hidden), 0o600))
+	path := filepath.Join(e.Reader.Dirs.Home, "registry.yaml")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	_, err = c.Find(t.Context(), "one")
+	require.ErrorContains(t, err, path)
 }

@@ -223,8 +223,11 @@ func (r Resolver) Threads(ctx context.Context) ([]string, error) {
 		seen[h.Thread] = true
 	}
 	for e, err := range r.Heads.History(ctx) {
-		if err == nil { // ignore damaged old lines
+		switch {
+		case err == nil:
 			seen[e.Thread] = true
+		case !errors.As(err, new(*protocol.Error)): // other than a damaged old line
+			return nil, err
 		}
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
@@ -249,7 +252,7 @@ func (r Resolver) unknown(ctx context.Context, name string) error {
 		return fail(protocol.CodeNotFound, "file not found: %s", name).Because("names-path", "path", name)
 	}
 	if s, err := r.Store(ctx); err == nil {
-		if h := protocol.Hash(protocol.FoldCrockford(name)); h.Valid() && isStep(ctx, s, h) {
+		if _, err := cas.Read[protocol.Step](ctx, s, protocol.Hash(protocol.FoldCrockford(name))); err == nil {
 			return namesStep(name, "")
 		}
 	}
@@ -277,11 +280,6 @@ func (r Resolver) unknown(ctx context.Context, name string) error {
 func namesStep(name, thread string) error {
 	return fail(protocol.CodeNotFound, "%s is a step, not a thread", name).
 		Because("names-step", "step", name, "thread", thread)
-}
-
-func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {
-	_, err := cas.Read[protocol.Step](ctx, s, h)
-	return err == nil
 }
 
 // Node finds a node by its hash or a unique prefix of it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -159,5 +161,18 @@ func TestCut(t *testing.T) {
 	for name, want := range map[string]bool{"@/a": true, "a/b/c": true, "/a": false, "a/": false, "./a": false, "~/a": false, "a/b.yaml": false} {
 		_, _, ok := names.CutChild(name)
 		require.Equal(t, want, ok, name)
+	}
+}
+
+// Without the history, another thread would be the newest, or the only one with a prefix.
+func TestUnreadableHistory(t *testing.T) {
+	t.Parallel()
+	w, old, _, _, _, _ := world(t)
+	path := filepath.Join(filepath.Dir(w.Reader.Dirs.Home), "history.jsonl")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	for _, name := range []string{"@", old[:len(old)-1]} {
+		_, err := names.In(&w.Reader).Thread(t.Context(), name)
+		require.ErrorContains(t, err, path, name)
 	}
 }
