@@ -99,8 +99,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err
 	if err = errors.Join(r.Seed(ctx, s.Git, IsGone(s.Index)), r.SeedIndex(s)); err != nil {
 		return taken, err
 	}
-	g := of(e.Environ, s)
-	taken, err = take(ctx, g, s, known)
+	taken, err = take(ctx, e.Environ, s, known)
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
 	_, sparse := setting(r.Keys, "core.sparsecheckout")
@@ -109,7 +108,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s Spec) (taken Taken, err
 			err = r.SeedIndex(s)
 		}
 		if err == nil {
-			taken, err = take(ctx, g, s, indexNote{})
+			taken, err = take(ctx, e.Environ, s, indexNote{})
 		}
 	}
 	return taken, err

@@ -33,10 +33,9 @@ const (
 // Take takes a snapshot of the current files. If it fails, nothing references a new one. It removes leftovers
 // of a killed process.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
-	g := of(e.Environ, s)
-	taken, err := take(ctx, g, s, recall(s))
+	taken, err := take(ctx, e.Environ, s, recall(s))
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
-		taken, err = take(ctx, g, s, indexNote{})
+		taken, err = take(ctx, e.Environ, s, indexNote{})
 	}
 	return taken, err
 }
@@ -45,7 +44,7 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 var errUnsound = errors.New("the index does not have its checksum")
 
 // take takes a snapshot. known is the note of the index, if any. Git doesn't run if nothing it looked at has changed.
-func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err error) {
+func take(ctx context.Context, environ []string, s Spec, known indexNote) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	index, next := s.Index, s.Index+".next" // replaces the index once the objects to which it refers are durable
@@ -55,7 +54,7 @@ func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err
 	s.Tree = known.Tree
 	n, v := indexNote{Tree: s.Tree, Looked: changeTime(s.Root), Out: s.Redacted}, view{partial: true}
 	if s.Tree != "" {
-		if v, err = look(g.env, s, known); err != nil {
+		if v, err = look(environ, s, known); err != nil {
 			return Taken{}, err
 		}
 	}
@@ -63,7 +62,7 @@ func take(ctx context.Context, g git, s Spec, known indexNote) (taken Taken, err
 		return Taken{Tree: s.Tree}, nil
 	}
 	defer func() { _ = os.Remove(next) }()
-	g = g.in(s.Git, s.Root, next)
+	g := of(environ, s).in(s.Git, s.Root, next)
 	if err := linkIndex(index, next); err != nil {
 		return Taken{}, err
 	}

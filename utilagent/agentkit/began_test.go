@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/nodestest"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
 // A try without an answer is continued once.
@@ -137,4 +138,28 @@ func TestWriting(t *testing.T) {
 		seen = append(seen, turn.Content)
 	}
 	require.Equal(t, []string{"Ha", "Half do"}, seen)
+}
+
+// The record says that the session changes before it can.
+func TestEntered(t *testing.T) {
+	t.Parallel()
+	for _, enters := range []bool{false, true} {
+		th, visits := agentkittest.New(t, scenario{}), 0
+		a := agentkit.Options{Name: "a", Resumes: true, Enters: enters, Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+			run := runenv.Of(ctx)
+			if enters {
+				require.NoError(t, run.Entered())
+			}
+			var known struct{ Try any }
+			found, err := sessions.Of(run.Dirs, "a").Get("session", sessions.Kit, &known)
+			require.NoError(t, err)
+			require.Equal(t, visits > 0, found)
+			require.Equal(t, visits > 0, known.Try != nil)
+			visits++
+			return agentkit.Result{Output: good, SessionID: "session"}, nil
+		}}
+		th.Run(a).Succeeded()
+		th.Run(a).Succeeded()
+		require.Equal(t, 2, visits)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
@@ -57,10 +58,13 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return nil, err
 	}
 	given, hidden, files := e.Environ, &secrets{}, config.Of(dirs)
-	hidden.Add(files.Secrets(e)...)
+	process := e
 	if e, err = files.WithDotEnv(e); err != nil {
 		return nil, err
 	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { hidden.Add(files.Secrets(process)...) }) // meanwhile, nothing is printed
 	store, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
 	if err != nil {
 		return nil, err
@@ -70,7 +74,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	e.Stderr = stderr
 	k.run = &runenv.Run{Env: e, Dirs: dirs, Files: files, Secrets: &hidden.Set, Process: inv.process}
 	k.flush = stderr.Flush
-	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
+	k.run.Log = log.New(k.ofEngine(protocol.EnvRunDir), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)
 	k.run.Text, k.run.Published = k.turns.text, k.turns.published
@@ -87,7 +91,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 // head returns the node that the step must follow: the engine's, or for an agent started by hand the head in
 // the index.
 func (k *kit) head(ctx context.Context) (cas.Hash, error) {
-	if h := k.run.Env.Get(protocol.EnvHead); h != "" && k.engine {
+	if h := k.ofEngine(protocol.EnvHead); h != "" {
 		head, err := protocol.ParseHash(h)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", protocol.EnvHead, err)
@@ -115,7 +119,7 @@ func isOurs(e env.Env, inv invocation) bool {
 
 // instruction loads the edge's prompt and the base for limits.
 func (k *kit) instruction(ctx context.Context) error {
-	if base := k.run.Env.Get(protocol.EnvLimitBase); base != "" && k.engine {
+	if base := k.ofEngine(protocol.EnvLimitBase); base != "" {
 		n, err := strconv.Atoi(base)
 		if err != nil || n < 0 {
 			return fmt.Errorf("%s: %q is not a step index", protocol.EnvLimitBase, base)
@@ -123,8 +127,8 @@ func (k *kit) instruction(ctx context.Context) error {
 		k.limitBase = n
 	}
 	ref := k.inv.promptRef
-	if ref == "" && k.inv.prompt == nil && k.engine {
-		ref = protocol.Hash(k.run.Env.Get(protocol.EnvPrompt))
+	if ref == "" && k.inv.prompt == nil {
+		ref = protocol.Hash(k.ofEngine(protocol.EnvPrompt))
 	}
 	switch {
 	case ref != "":
@@ -154,14 +158,14 @@ func (k *kit) request(b step.Brief) *Request {
 	s := k.session
 	k.role = b.Role
 	k.run.Env = k.run.Env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
-	k.run.First = k.runDir() != ""
-	k.run.Key = cmp.Or(k.runDir(), filepath.Join(k.run.Dirs.Home, string(k.thread.Head)))
+	k.run.First = k.ofEngine(protocol.EnvRunDir) != ""
+	k.run.Key = cmp.Or(k.ofEngine(protocol.EnvRunDir), filepath.Join(k.run.Dirs.Home, string(k.thread.Head)))
 	r := &Request{
 		Thread: k.inv.thread, Role: k.inv.role, Number: b.Parts.Number, Visit: b.Parts.Visit,
 		Workflow: b.Workflow, Schema: b.Schema,
 		Head: k.thread.Head, Start: k.thread.Start,
 		SessionID: s.id, Fork: s.way == forked || s.way == cutOff, Cut: s.mark, Interrupted: s.interrupted,
-		Cwd: k.run.Env.Dir, RunDir: k.runDir(), Alias: k.alias(), kit: k,
+		Cwd: k.run.Env.Dir, RunDir: k.ofEngine(protocol.EnvRunDir), Alias: k.alias(), kit: k,
 	}
 	if k.engine {
 		r.Budget = protocol.ParseBudget(k.run.Env.Get(protocol.EnvBudget))
@@ -178,7 +182,7 @@ func (k *kit) failedUsage() protocol.Usage {
 		done = k.thread.Last.Tries
 	}
 	var sum protocol.Usage
-	for _, t := range runfiles.Dir(k.runDir()).Tries(done) {
+	for _, t := range runfiles.Dir(k.ofEngine(protocol.EnvRunDir)).Tries(done) {
 		if t.Visit == k.run.Env.Get(protocol.EnvVisitKey) && t.Alias == k.run.Env.Get(protocol.EnvAgent) && t.Usage != nil {
 			sum = sum.Add(*t.Usage)
 		}
@@ -186,20 +190,12 @@ func (k *kit) failedUsage() protocol.Usage {
 	return sum
 }
 
-// snapshot returns the snapshot location, or "" outside the engine.
-func (k *kit) snapshot() string {
+// ofEngine returns a variable that the engine has set, or "" outside the engine.
+func (k *kit) ofEngine(name string) string {
 	if !k.engine {
 		return ""
 	}
-	return k.run.Env.Get(protocol.EnvSnapshot)
-}
-
-// runDir returns the run directory, or "" outside the engine.
-func (k *kit) runDir() string {
-	if !k.engine {
-		return ""
-	}
-	return k.run.Env.Get(protocol.EnvRunDir)
+	return k.run.Env.Get(name)
 }
 
 // alias returns the agent's name in the config.

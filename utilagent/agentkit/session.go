@@ -79,8 +79,7 @@ func (k *kit) past(ctx context.Context) (past, error) {
 
 // enter marks the session that the run appends to. From now on it differs from the state its last step left,
 // whatever the outcome of the run.
-func (k *kit) enter() error {
-	s := k.session
+func (k *kit) enter(s session) error {
 	if s.way != continued || k.opts.CopiesSessions || s.interrupted || s.rejected != "" {
 		return nil // nothing to mark, or already marked
 	}

@@ -57,6 +57,11 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	if !k.opts.Instant {
 		proc.AwaitSignals(ctx)
 	}
+	if !k.opts.Enters {
+		if err := k.run.Entered(); err != nil {
+			return s, err
+		}
+	}
 	res, err := k.call("run", func() (Result, error) { return k.opts.Run(ctx, req) })
 	if err := k.take(ctx, s, res, err); err != nil {
 		return s, err

@@ -27,15 +27,17 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	}
 	defer func() { failed = k.secrets.error(failed) }()
 	defer func() { _ = k.flush() }()
+	defer k.run.End() // for what is registered at the end
 	defer k.run.End()
 	ctx = k.run.With(ctx)
 	if k.session, err = k.pick(ctx); err != nil {
 		return protocol.Result{}, err
 	}
-	var entered error
-	var entering sync.WaitGroup
-	entering.Go(func() { entered = k.enter() }) // it waits for the disk
-	defer entering.Wait()
+	chosen := k.session // StartOver replaces it
+	k.run.Entered = sync.OnceValue(func() error { return k.enter(chosen) })
+	enter := func() { _ = k.run.Entered() } // reported below
+	go enter()                              // it waits for the disk
+	defer enter()
 	brief, err := k.brief(ctx)
 	if err != nil {
 		return protocol.Result{}, err
@@ -48,11 +50,11 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err := k.addMessages(ctx, req); err != nil {
 		return protocol.Result{}, err
 	}
-	if entering.Wait(); entered != nil {
-		return protocol.Result{}, entered
-	}
 	started := e.Now()
 	done, err := k.settle(ctx, req)
+	if err := k.run.Entered(); err != nil { // nothing was run
+		return protocol.Result{}, err
+	}
 	if err != nil {
 		return k.rejected(ctx, req, done, err)
 	}
@@ -74,7 +76,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
 		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, RunDir: e.Get(protocol.EnvRunDir), Usage: done.bill.Usage(), LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
-		Snapshot: k.snapshot(), Environ: k.given, Warn: func(text string) { k.run.Warn("%s", text) },
+		Snapshot: k.ofEngine(protocol.EnvSnapshot), Environ: k.given, Warn: func(text string) { k.run.Warn("%s", text) },
 	})
 	if err != nil {
 		return protocol.Result{SessionID: done.session, Usage: done.bill.Usage()}, err

@@ -31,6 +31,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/proxy"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -254,11 +255,12 @@ func (r Request) holdsAny(homes []string) bool {
 
 // build examines the workspace and completes the plan.
 func (b *builder) build(r Request, box string, homes []string, run *Run) error {
-	found, err := r.examine(run, nil)
-	if err != nil {
-		return err
-	}
-	b.state, b.running = run.dir, run.running
+	run.files, run.pointed = r.pointed()
+	var found endcheck.Found
+	var err error
+	var examining sync.WaitGroup
+	examining.Go(func() { found, err = r.examine(run, nil) })
+	b.state = run.dir
 	for _, home := range homes {
 		b.showHome(home)
 	}
@@ -273,6 +275,10 @@ func (b *builder) build(r Request, box string, homes []string, run *Run) error {
 	b.above(r)
 	b.places(r)
 	b.warm(r, box)
+	if examining.Wait(); err != nil {
+		return err
+	}
+	b.running = run.running
 	for _, m := range r.Mounts {
 		if b.mounts[m.Path].Kind != plan.Write { // the user made it writable
 			b.add(m)

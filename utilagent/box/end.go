@@ -95,7 +95,6 @@ func (r *Request) reserve() (run *Run, unlock func() error, err error) {
 
 // examine examines the workspace of a run that is reserved. It calls keep, which may be nil, with what it found.
 func (r Request) examine(run *Run, keep func(endcheck.Found, []*putback.Before) error) (found endcheck.Found, err error) {
-	run.files, run.pointed = r.pointed()
 	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: forGit(r.Environ)}
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
@@ -345,6 +344,7 @@ func (r Request) Lower() (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	run.files, run.pointed = r.pointed()
 	_, err = r.examine(run, func(found endcheck.Found, others []*putback.Before) error {
 		run.state.Kept = putback.Begin(r.place(found), others)
 		return run.save()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -78,7 +79,7 @@ func (r *runner) confined() (*confinement, error) {
 		}
 	} else {
 		r.ahead = box.StartAhead(r.boxProgram, r.cwd, r.sandbox.Network, true)
-		r.closers = append(r.closers, r.ahead.Discard)
+		r.around.AtEnd(r.ahead.Discard)
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
 	if err != nil {
@@ -109,7 +110,16 @@ func (r *runner) confined() (*confinement, error) {
 		}
 	}
 	dirs = append(slices.Clip(dirs), r.artifacts()...)
-	c.close = func() error { return safeopen.RemoveAll(tmp) }
+	top, real := gitdir.Top(r.cwd), safeopen.Resolved(tmp)
+	c.close = func() error {
+		removed := make(chan error, 1) // mount points take long
+		go func() { removed <- safeopen.RemoveAll(tmp) }()
+		if top != "" && strings.HasPrefix(real, top+string(filepath.Separator)) { // the step's snapshot must not contain it
+			return <-removed
+		}
+		r.around.AtEnd(func() { r.report(<-removed) })
+		return nil
+	}
 	if r.boxProgram != "" {
 		err = r.boxed(c, setting, tmp, dirs)
 	} else {
@@ -273,16 +283,6 @@ func (r *runner) artifacts() []string {
 	return nil
 }
 
-// real returns the directories of a list that exist, resolved.
-func real(dirs []string) (found []string) {
-	for _, dir := range dirs {
-		if at, err := filepath.EvalSymlinks(dir); err == nil {
-			found = append(found, at)
-		}
-	}
-	return found
-}
-
 // putBack reverts the program's changes to settings that determine what git or uwf run later, and warns about
 // them.
 func (r *runner) putBack(run *box.Run) error {
@@ -381,19 +381,20 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 		r.req.Warn("a program whose agent was killed %s", text)
 	}
 	r.report(err) // the next run tries again
-	kept := filepath.Join(tmp, "layers")
-	if r.req.Thread != "" {
-		kept = filepath.Join(dirs.Agents(r.req.Thread), protocol.AgentName(r.adapter.Name))
-	}
+	kept := filepath.Join(dirs.Agents(r.req.Thread), protocol.AgentName(r.adapter.Name))
 	layers, err := places.Over(r.driven(), r.cwd, filepath.Join(tmp, "box"), kept, env.Get)
 	if err != nil {
 		return fmt.Errorf("find the files of %s: %w", r.adapter.Program, err)
 	}
 	r.report(layers.CopyBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
+	writable := append(slices.Clone(caches), tmp)
+	for i, dir := range writable {
+		writable[i] = safeopen.Resolved(dir)
+	}
 	c.box = &boxing{program: r.boxProgram, ahead: r.ahead, layers: layers, request: box.Request{
-		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: safeopen.Resolved(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
-		Writable: real(append(slices.Clip(caches), tmp)), Temporary: safeopen.Resolved(tmp), State: dirs.Box(),
+		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: safeopen.Resolved(env.Get("HOME")), Off: c.off, Readable: []string{safeopen.Resolved(r.runDir)},
+		Writable: writable, Temporary: safeopen.Resolved(tmp), State: dirs.Box(),
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		Now:      env.Now(),
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
@@ -467,18 +468,15 @@ func (r *runner) planted() error {
 	if path == "" {
 		return nil
 	}
-	hint := "remove it, or trust it: "
+	var trust []string
 	if variable != "" {
-		hint += variable + `: "` + value + `" in env of the agent`
+		trust = append(trust, variable+`: "`+value+`" in env of the agent`)
 	}
 	if !alone {
-		if variable != "" {
-			hint += ", and "
-		}
-		hint += "uwf config set " + r.key("confine") + " off"
+		trust = append(trust, "uwf config set "+r.key("confine")+" off")
 	}
 	return &Error{
-		Program: r.adapter.Program, Kind: errorkind.Denied, Hint: hint,
+		Program: r.adapter.Program, Kind: errorkind.Denied, Hint: "remove it, or trust it: " + strings.Join(trust, ", and "),
 		Text: path + " of the working directory sets programs, servers or variables that " + r.adapter.Program + " would use without asking",
 	}
 }

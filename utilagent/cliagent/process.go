@@ -110,18 +110,14 @@ func (p *Process) wait(ctx context.Context, streams ...*output.Stream) {
 	}
 	p.kill()
 	if p.status.Code != 0 {
-		p.err = errors.Join(p.err, killMarked(p.marker))
+		_, err := proc.KillMarked(p.marker)
+		p.err = errors.Join(p.err, err)
 	}
 	p.err = errors.Join(p.err, p.after())
 	close(p.ended)
 	for _, s := range streams {
 		s.WriterEnded()
 	}
-}
-
-func killMarked(entry string) error {
-	_, err := proc.KillMarked(entry)
-	return err
 }
 
 // write passes input to the program. A program that does not read it is not an error: many learn enough from
@@ -173,7 +169,8 @@ func (p *Process) Wait() (Exit, error) {
 	_ = p.stdout.Close()
 	err := p.err
 	if p.wasStop.Load() {
-		err = errors.Join(err, killMarked(p.marker))
+		_, alive := proc.KillMarked(p.marker)
+		err = errors.Join(err, alive)
 	}
 	return Exit{Code: p.status.Code, Signal: p.status.Signal, Stopped: p.wasStop.Load(), Stderr: p.errors.Text()}, err
 }
@@ -417,13 +414,12 @@ const maxLog = 256 << 20
 
 // logs holds the log files of one step.
 type logs struct {
-	dir            string // "" keeps nothing
 	stdout, stderr *logFile
 }
 
-// openLogs creates the log files in a run directory.
+// openLogs creates the log files in a run directory; "" keeps nothing.
 func openLogs(dir string, secrets *secret.Set) (*logs, error) {
-	l := &logs{dir: dir, stdout: &logFile{}, stderr: &logFile{}}
+	l := &logs{stdout: &logFile{}, stderr: &logFile{}}
 	if dir == "" {
 		return l, nil
 	}

@@ -99,7 +99,11 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 	if known, ok := recall(cache, p); ok {
 		return known, a.tooOld(known)
 	}
-	output, err := ask(ctx, path, orArgs(a.Probe.Args, "--version"), a, e)
+	version := a.Probe.Args
+	if version == nil {
+		version = []string{"--version"}
+	}
+	output, err := ask(ctx, path, version, a, e)
 	if err != nil {
 		return p, a.unanswered(err, e)
 	}
@@ -133,13 +137,6 @@ func versionIn(output string) string {
 		}
 	}
 	return ""
-}
-
-func orArgs(args []string, usual ...string) []string {
-	if args != nil {
-		return args
-	}
-	return usual
 }
 
 // tooOld returns the error for an unsupported version.

@@ -238,7 +238,6 @@ type runner struct {
 	used        []string        // sessions used by the program
 	hidden      []string        // paths hidden from the program's own sandbox
 	ctx         context.Context // context of the step, with its timeout
-	closers     []func()
 
 	notes    []string // for the detail
 	answer   string   // answer of the last call
@@ -265,8 +264,7 @@ func (r *runner) show(text string) {
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	around := runenv.Of(ctx)
 	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: safeopen.Resolved(req.Cwd), ctx: ctx}
-	r.mark = around.Mark() // registered first, so it runs after our orderly close
-	req.AtEnd(r.close)
+	r.mark = around.Mark() // registered first, so it runs after the orderly end
 	var err error
 	if r.settings, err = settingsOf(ctx, a, req, around); err != nil {
 		return nil, err
@@ -285,12 +283,12 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	if r.logs, err = openLogs(req.RunDir, around.Secrets); err != nil {
 		return nil, err
 	}
-	r.closers = append(r.closers, func() { r.report(r.logs.close()) })
+	around.AtEnd(func() { r.report(r.logs.close()) })
 	if r.confinement, err = r.confined(); err != nil {
 		return nil, err
 	}
 	if c := r.confinement; c != nil {
-		r.closers = append(r.closers, func() { r.report(c.close()) })
+		around.AtEnd(func() { r.report(c.close()) })
 	}
 	if err := r.planted(); err != nil {
 		return nil, err
@@ -298,13 +296,13 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	total := &expired{what: "worked", key: "timeout", time: r.limits.Total, of: r.limits.whole}
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed
-	r.closers = append(r.closers, cancel)
+	around.AtEnd(cancel)
 	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx, mail: req.Messages, rand: r.env.Rand}
 	r.transport = lines{adapter: a}
 	if a.Transport != nil {
 		r.transport = a.Transport()
 	}
-	r.closers = append(r.closers, func() { r.report(r.transport.Close()) })
+	around.AtEnd(func() { r.report(r.transport.Close()) })
 	return r, nil
 }
 
@@ -331,16 +329,8 @@ func (r *runner) prepareDir() error {
 		return err
 	}
 	r.runDir = dir
-	r.closers = append(r.closers, func() { r.report(os.RemoveAll(dir)) })
+	r.around.AtEnd(func() { r.report(os.RemoveAll(dir)) })
 	return nil
-}
-
-// close releases resources in reverse order.
-func (r *runner) close() {
-	for i := len(r.closers) - 1; i >= 0; i-- {
-		r.closers[i]()
-	}
-	r.closers = nil
 }
 
 // report warns about a secondary failure.
@@ -370,6 +360,9 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 		r.around.EndChildren() // left by an earlier call, they would interfere
 	}
 	r.launched = true
+	if err := r.around.Entered(); err != nil {
+		return launch{}, err
+	}
 	if err := r.grant(inv.Own); err != nil {
 		return launch{}, err
 	}

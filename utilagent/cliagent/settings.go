@@ -150,7 +150,7 @@ func Options(a Adapter) agentkit.Options {
 		Resumes: !a.Sessions.None, ForksSessions: a.Sessions.Forks && !a.Sessions.None,
 		CutsSessions: a.Sessions.Cuts && !a.Sessions.None,
 		ParseArgs:    s.parse, Check: s.check, Usage: usage(a),
-		Dispatch: bind.Dispatch,
+		Dispatch: bind.Dispatch, Enters: true,
 	}
 }
 

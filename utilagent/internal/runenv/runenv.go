@@ -6,6 +6,7 @@ package runenv
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -31,6 +32,8 @@ type Run struct {
 	// Published waits until everything recorded so far is stored and announced. Call it before an action that
 	// the agent may not survive.
 	Published func() error
+	// Entered waits until the disk has recorded that the session changes. With Options.Enters, Run calls it.
+	Entered func() error
 	// Key is the same for all tries of the step; see [Run.Mark].
 	Key string
 	// Process means that the agent is this process, and may adopt orphans.
@@ -89,15 +92,17 @@ func (r *Run) Warn(format string, args ...any) {
 	fmt.Fprintf(r.Env.Stderr, "warning: "+format+"\n", args...)
 }
 
-// AtEnd registers f to be called when the step ends, whatever its outcome, in reverse order of registration.
+// AtEnd registers f to be called when the step ends, whatever its outcome, in reverse order of registration. Called at
+// the end, it registers f to be called after the step was stored.
 func (r *Run) AtEnd(f func()) { r.atEnd = append(r.atEnd, f) }
 
 // End calls the functions registered with AtEnd.
 func (r *Run) End() {
-	for i := len(r.atEnd) - 1; i >= 0; i-- {
-		r.atEnd[i]()
-	}
+	all := r.atEnd
 	r.atEnd = nil
+	for _, f := range slices.Backward(all) {
+		f()
+	}
 }
 
 // Mark returns an environment entry for processes that may outlive the agent. If this is not the first try, it
