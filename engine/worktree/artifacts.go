@@ -83,7 +83,8 @@ func CountArtifacts(dir string, most int64) (held protocol.Artifacts, err error)
 	return held, err
 }
 
-// walkArtifacts visits everything in a directory, parents before children, until visit returns [fs.SkipAll].
+// walkArtifacts visits everything in a directory, parents before children, until visit returns [fs.SkipAll]. It restores
+// the user's permissions, which an agent can have removed, because the next step needs the directory.
 func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.FileInfo) error) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,6 +95,9 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 	}
 	if err != nil {
 		return err
+	}
+	if info.Mode()&0o700 != 0o700 {
+		_ = os.Chmod(dir, 0o700) // opening it reports the failure
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -110,6 +114,13 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 		info, err := entry.Info()
 		if err != nil {
 			return gone(err)
+		}
+		need := fs.FileMode(0o400)
+		if entry.IsDir() {
+			need = 0o700
+		}
+		if (entry.IsDir() || info.Mode().IsRegular()) && info.Mode()&need != need {
+			_ = root.Chmod(filepath.FromSlash(name), info.Mode()|need) // reading it reports the failure
 		}
 		return visit(root, filepath.FromSlash(name), info)
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/threadid"
+	"github.com/united-workforce/uwf/util/usertest"
 )
 
 const (
@@ -84,6 +85,31 @@ func TestArtifacts(t *testing.T) {
 	held, err = worktree.CountArtifacts(dirs.Artifacts("none"), 1)
 	require.NoError(t, err)
 	require.Zero(t, held.Files)
+}
+
+// An agent that removed permissions stops neither the next step nor a fork.
+func TestClosedArtifacts(t *testing.T) {
+	t.Parallel()
+	if !usertest.Ordinary(t) {
+		return
+	}
+	dirs := home.Dirs{Home: t.TempDir()}
+	dir := dirs.Artifacts(oneThread)
+	k := worktree.Keeper{Dirs: dirs, Heads: fileheads.Open(dirs.Home, durable.OS()), Config: func(context.Context) (protocol.Config, error) { return protocol.Config{}, nil }}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700))
+	for _, name := range []string{"plan.md", "a/b/x"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("text"), 0))
+	}
+	for _, name := range []string{"a/b", "a", "."} {
+		require.NoError(t, os.Chmod(filepath.Join(dir, name), 0))
+	}
+	require.NoError(t, k.OpenArtifacts(t.Context(), oneThread, dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o600))
+	require.NoError(t, k.ForkArtifacts(t.Context(), oneThread, otherThread))
+	held, err := worktree.CountArtifacts(dirs.Artifacts(otherThread), 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, 5, held.Files)
+	require.EqualValues(t, 8, held.Bytes)
 }
 
 func TestTooManyArtifacts(t *testing.T) {
