@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // OverBudget reports whether a run has reached a cost, token or time limit, so that no new step may start,
@@ -19,7 +20,7 @@ func OverBudget(s State, role string) (string, bool) {
 	if unknown == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("%s of %s is unknown, so the limit can't be enforced"+next, what, plural(unknown,
+	return fmt.Sprintf("%s of %s is unknown, so the limit can't be enforced"+next, what, render.Count(unknown,
 		"agent run"), role), true
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/promptquote"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // State is the part of a thread that routing needs: the newest step and counters, so a decision costs the
@@ -255,20 +256,13 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 func atLimit(s State, role string) (string, bool) {
 	if most := s.Limits.MaxSteps; most > 0 && s.Steps >= most {
 		return fmt.Sprintf("the limit of %s is reached (maxSteps); next is role %q; resuming grants as many again",
-			plural(most, "step"), role), true
+			render.Count(most, "step"), role), true
 	}
 	if most := s.Limits.MaxVisitsPerRole; most > 0 && s.Visits[role] >= most {
 		return fmt.Sprintf("the limit of %s of role %q is reached (maxVisitsPerRole); resuming grants as many again",
-			plural(most, "step"), role), true
+			render.Count(most, "step"), role), true
 	}
 	return "", false
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // completedPrompt is the default prompt for a role that resumes a completed thread.

@@ -184,17 +184,17 @@ func (o *exclusive) removeFiles(unneeded func(name string) bool) error {
 // Quarantine copies the record of a node to <store>/quarantine, under an unused name, and durably removes the
 // node from the store, so that it can be put again. It returns the path of the copy.
 func (s *Store) Quarantine(ctx context.Context, h cas.Hash) (to string, err error) {
-	err = s.exclusively(ctx, func(*exclusive) (err error) {
-		to, err = s.setAside(ctx, h, content)
-		return err
-	})
-	return to, err
+	return s.quarantine(ctx, h, content)
 }
 
 // QuarantineSeal is Quarantine for the seal of a node.
 func (s *Store) QuarantineSeal(ctx context.Context, h cas.Hash) (to string, err error) {
+	return s.quarantine(ctx, h, seals)
+}
+
+func (s *Store) quarantine(ctx context.Context, h cas.Hash, of group) (to string, err error) {
 	err = s.exclusively(ctx, func(*exclusive) (err error) {
-		to, err = s.setAside(ctx, h, seals)
+		to, err = s.setAside(ctx, h, of)
 		return err
 	})
 	return to, err

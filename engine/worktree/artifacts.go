@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -36,10 +37,7 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 	if dir == "" {
 		return nil
 	}
-	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrNotExist) { // it is the home's first
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if !errors.Is(err, fs.ErrExist) {
+	if err = os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, syscall.ENOTDIR) { // a file: that is reported below
 		return err
 	}
 	c, err := e.Config(ctx)

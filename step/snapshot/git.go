@@ -212,7 +212,6 @@ func lastLine(stderr []byte) string {
 		var advice string
 		text, advice, _ = strings.Cut(text[at:], "\n")
 		if _, command, ok := strings.Cut(advice, "\tgit config "); ok { // to trust another user's repository
-			command, _, _ = strings.Cut(command, "\n")
 			text += "; to allow it: git config " + command
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/gitdir"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // InsideError means that a program was found only in the work area, where whoever works there, such as a
@@ -130,10 +131,7 @@ func workAround(dir string, environ []string) []string {
 
 // real returns a path without links, as far as it exists.
 func real(path string) string {
-	if r, err := filepath.EvalSymlinks(path); err == nil {
-		return r
-	}
-	return filepath.Clean(path)
+	return filepath.Clean(safeopen.Resolved(path))
 }
 
 // inside reports whether a path is in a directory that contains no links.
