@@ -93,7 +93,10 @@ type pruner struct {
 // family stays as long as one of its threads is active.
 func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	cutoff := p.options.Now.Add(-p.options.Keep)
-	facts, _ := p.index.AllFacts(ctx) // an unreadable thread has no parent
+	facts, err := p.index.AllFacts(ctx)
+	if err != nil && p.options.Threads == nil {
+		return nil, err // it is unknown which threads belong together
+	}
 	var all []heads.Ended
 	ended := map[string]heads.Ended{}
 	for e, err := range p.index.History(ctx) {
@@ -113,12 +116,8 @@ func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	family := heads.Family(facts, p.options.Threads)
 	var old []heads.Ended
 	for _, e := range all {
-		of := e
 		root := heads.RootOf(facts, e.Thread)
-		if parent, known := ended[root]; known {
-			of = parent
-		}
-		chosen := endedAt(of).Before(cutoff) && !active[root]
+		chosen := endedAt(cmp.Or(ended[root], e)).Before(cutoff) && !active[root]
 		if p.options.Threads != nil {
 			chosen = family[e.Thread]
 		}

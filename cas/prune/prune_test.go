@@ -1,6 +1,7 @@
 package prune_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -128,6 +129,27 @@ func TestClosedRunDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{old}, ids(report.Pruned))
 	require.NoDirExists(t, run)
+}
+
+// While the facts are damaged, the family of an active thread is unknown.
+func TestAChildWithDamagedFactsStays(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	home, now := t.TempDir(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	x := fileheads.Open(home, durable.OS())
+	require.NoError(t, x.Add(ctx, active, head, heads.Facts{}))
+	require.NoError(t, x.Add(ctx, old, head, heads.Facts{Parent: &heads.Parent{Thread: active, Head: head, Role: "r"}}))
+	require.NoError(t, x.Archive(ctx, heads.Ended{Thread: old, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1}))
+	facts, err := os.ReadFile(x.FactsPath())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(x.FactsPath(), bytes.Replace(facts, []byte("parent"), []byte("par*nt"), 1), 0o600))
+	_, err = prune.Run(ctx, x, prune.Options{Home: home, Now: now})
+	require.ErrorContains(t, err, x.FactsPath())
+	_, err = heads.Find(ctx, x, old)
+	require.NoError(t, err)
+	report, err := prune.Run(ctx, x, prune.Options{Home: home, Now: now, Threads: []string{old}})
+	require.NoError(t, err)
+	require.Equal(t, []string{old}, ids(report.Pruned))
 }
 
 func ids(all []heads.Ended) []string {
