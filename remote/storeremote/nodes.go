@@ -271,9 +271,6 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 
 // PutObjects implements [remote.Remote].
 func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) (err error) {
-	if len(objects) == 0 {
-		return ctx.Err()
-	}
 	if err := r.store.Make(ctx, r.nowMs()); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func check(dir string) error {
 		return nil
 	}
 	for _, e := range entries {
-		if slices.Contains([]string{"cas", "threads.yaml", "history.jsonl", "registry.yaml", "config.yaml"}, e.Name()) {
+		if slices.Contains([]string{"cas", "locks", "threads.yaml", "history.jsonl", "registry.yaml", "config.yaml"}, e.Name()) {
 			return nil
 		}
 	}

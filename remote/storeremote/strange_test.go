@@ -38,3 +38,12 @@ func TestSwapsStayReadable(t *testing.T) {
 		require.ErrorIs(t, err, heads.ErrNoThread, name)
 	}
 }
+
+// The first request of a client can be one that stores nothing.
+func TestOpenedAfterLock(t *testing.T) {
+	t.Parallel()
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
+	require.NoError(t, r.Release(t.Context(), redactedThread, 1))
+	c := remotetest.NewChain(t, cas.XXH3, "p", 1)
+	c.Push(r.Open(cas.XXH3)(t), c.Head())
+}

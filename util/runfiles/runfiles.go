@@ -96,7 +96,11 @@ func (r Record) StartTime() time.Time {
 
 // Alive reports whether the agent's lock is held. It creates no file.
 func (d Dir) Alive() (bool, error) {
-	if info, err := os.Lstat(d.File(LockFile)); err != nil || !info.Mode().IsRegular() {
+	info, err := os.Lstat(d.File(LockFile))
+	if errors.Is(err, fs.ErrPermission) {
+		return false, err // an agent can close its directory
+	}
+	if err != nil || !info.Mode().IsRegular() {
 		return false, nil //nolint:nilerr // there is none
 	}
 	return durable.Locked(d.File(LockFile))

@@ -50,3 +50,17 @@ func TestTries(t *testing.T) {
 	require.Equal(t, []string{"a"}, got.GaveUp("v"))
 	require.Len(t, d.Tries(tries.InStep()), 1, "what a step holds is done with")
 }
+
+// An agent that has closed its run directory may be running, so its thread must not be removed.
+func TestAliveInClosedDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.LockFile), nil, 0o600))
+	require.NoError(t, os.Chmod(dir, 0))
+	if _, err := os.ReadDir(dir); err == nil {
+		t.Skip("this user can read everything")
+	}
+	_, err := runfiles.Dir(dir).Alive()
+	require.ErrorIs(t, err, os.ErrPermission)
+	require.NoError(t, os.Chmod(dir, 0o700))
+}
