@@ -218,3 +218,15 @@ func TestExportOfDamage(t *testing.T) {
 	require.ErrorAs(t, err, &corrupt)
 	require.Equal(t, h, corrupt.Hash)
 }
+
+// Without the facts, a bundle would lack the children of its threads.
+func TestCollectNeedsFacts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cas.XXH3)
+	w.start(idA)
+	path := filepath.Join(w.home, "facts.jsonl")
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	_, err := bundle.Collect(t.Context(), w.store, w.index, []string{idA})
+	require.ErrorContains(t, err, path)
+}
