@@ -117,9 +117,7 @@ func (s *Set) get(h protocol.Hash, step bool) (Node, bool) {
 	if !ok {
 		return Node{}, false
 	}
-	if !s.saved.used[i].Load() {
-		s.saved.used[i].Store(true)
-	}
+	s.saved.used[i].Store(true)
 	return decode(s.saved.records[i*recordSize:], s.saved.text, step), true
 }
 
@@ -156,6 +154,10 @@ func (s *Set) Put(h protocol.Hash, n Node) {
 	if s.at == nil {
 		s.at, s.index = map[uint64]int{}, map[string]uint32{}
 	}
+	at, known := s.at[h.Number()]
+	if !known && len(s.at) == maxNodes {
+		return
+	}
 	r := record{Hash: h.Number(), Workflow: n.Workflow.Number(), Title: s.number(n.Title), Dir: s.number(n.Dir)}
 	if n.Step != nil {
 		s.addStep(&r, *n.Step)
@@ -175,14 +177,12 @@ func (s *Set) Put(h protocol.Hash, n Node) {
 			r.Has, r.Totals = r.Has|hasTotals, s.number(string(text))
 		}
 	}
-	at, known := s.at[r.Hash]
-	switch {
-	case known:
+	if known {
 		copy(s.fresh[at:at+recordSize], encode(nil, r))
-	case len(s.at) < maxNodes:
-		s.at[r.Hash] = len(s.fresh)
-		s.fresh = encode(s.fresh, r)
+		return
 	}
+	s.at[r.Hash] = len(s.fresh)
+	s.fresh = encode(s.fresh, r)
 }
 
 func encode(to []byte, r record) []byte {
@@ -303,15 +303,16 @@ func (s *Set) Load(path string) {
 func sum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Save replaces the file that was loaded if enough is new: reading few nodes again is cheaper. When there are too many,
-// nodes that were not asked for are forgotten. It flushes nothing, and does nothing if the file was removed in
-// between.
+// nodes that were not asked for are forgotten. It flushes nothing, and does nothing if the file was removed or
+// replaced in between.
 func (s *Set) Save(fsys durable.FS, path string) error {
 	const least, share = 64, 32
 	if len(s.at) < least || len(s.at) < len(s.saved.used)/share {
 		return nil
 	}
-	if _, err := os.Lstat(path); err != nil && s.saved.info != nil {
-		return nil // removed with the node that it showed
+	now, err := os.Lstat(path)
+	if was := s.saved.info; was != nil && (err != nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime())) {
+		return nil // removed with a node that it showed, and perhaps written again without it
 	}
 	all := s
 	if s.saved.info != nil {

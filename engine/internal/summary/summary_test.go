@@ -104,6 +104,50 @@ func TestSaveOnlyWhatIsWorthIt(t *testing.T) {
 }
 
 // Any damage makes a file count as empty.
+// A file that another process wrote after a node was redacted stays as it is.
+func TestWhatWasRemovedDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "summaries")
+	var first summary.Set
+	put(&first, nodes(100))
+	require.NoError(t, first.Save(durable.OS(), path))
+	var old summary.Set
+	old.Load(path)
+	all := nodes(200)
+	put(&old, all)
+	require.NoError(t, summary.Forget(durable.OS(), path))
+	var other summary.Set
+	redacted := protocol.HashOf(0x9E3779B97F4A7C15)
+	delete(all, redacted)
+	put(&other, all)
+	require.NoError(t, other.Save(durable.OS(), path))
+	require.NoError(t, old.Save(durable.OS(), path))
+	var last summary.Set
+	last.Load(path)
+	requireHas(t, &last, all)
+	_, ok := last.Get(redacted)
+	require.False(t, ok)
+}
+
+// What there is no room for takes none.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	var s summary.Set
+	size := func() int64 {
+		path := filepath.Join(t.TempDir(), "summaries")
+		require.NoError(t, s.Save(durable.OS(), path))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		return info.Size()
+	}
+	for i := range 200_000 {
+		s.Put(protocol.HashOf(uint64(i+1)), summary.Node{Workflow: protocol.HashOf(7)})
+	}
+	full := size()
+	s.Put(protocol.HashOf(1<<40), summary.Node{Workflow: protocol.HashOf(7), Title: "one more"})
+	require.Equal(t, full, size())
+}
+
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "summaries")
