@@ -128,7 +128,7 @@ func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ bu
 		return sum, err
 	}
 	dir := budget.File{Dir: r.RunDir(id)}
-	marks := dir.Marks()
+	marks, _ := dir.Kept()
 	var newer []thread.Step // newest first
 	for step, err := range t.Steps(ctx) {
 		if err != nil {
@@ -157,7 +157,7 @@ func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ bu
 // costAtFork returns the cost of a fork's chain at the time of the fork. It is computed once.
 func (r *Reader) costAtFork(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
 	dir := budget.File{Dir: r.RunDir(id)}
-	marks := dir.Marks()
+	marks, _ := dir.Kept()
 	if i := slices.IndexFunc(marks, func(m budget.Mark) bool { return m.Fork && m.Head == step }); i >= 0 {
 		return marks[i].Sums, nil
 	}

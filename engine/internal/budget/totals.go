@@ -69,7 +69,7 @@ type File struct{ rundir.Dir }
 // sum, so that the cost of a step doesn't depend on the length of the thread.
 func (d File) Add(h protocol.Hash, s protocol.Step) {
 	var before Sums
-	marks := d.Marks()
+	marks, _ := d.Kept()
 	if s.Prev != nil {
 		at := Find(marks, *s.Prev, s.Index-1)
 		if at == nil {
@@ -105,13 +105,7 @@ func (d File) KeepMarks(marks []Mark) {
 	}
 }
 
-// Marks returns the saved marks, or nil if there are no usable ones.
-func (d File) Marks() []Mark {
-	marks, _ := d.Kept()
-	return marks
-}
-
-// Kept is like Marks, and also reports whether the file exists but is unusable.
+// Kept returns the saved marks, or nil if there are no usable ones, and reports whether the file exists but is unusable.
 func (d File) Kept() (marks []Mark, unusable bool) {
 	data, err := d.ReadFile(runfiles.TotalsFile, rundir.MaxTotals)
 	if err != nil {
