@@ -22,12 +22,14 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	t.Parallel()
 	o := newRepository(t)
+	shell(t, o.Workspace, "mkdir .git/rebase-merge; echo exec mine > .git/rebase-merge/git-rebase-todo")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFewDescriptors$", "-test.parallel=1")
 	cmd.Env = append(os.Environ(), fewVar+"="+o.Workspace)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	_, err = os.Stat(filepath.Join(o.Workspace, ".git", "config"))
-	require.NoError(t, err)
+	for _, name := range []string{"config", "rebase-merge/git-rebase-todo"} {
+		require.FileExists(t, filepath.Join(o.Workspace, ".git", name))
+	}
 }
 
 // beginWithFew begins and ends checks with each number of free descriptors, from none to enough.

@@ -243,7 +243,7 @@ type Changes struct {
 	Disarmed []string // new repository settings; renamed
 	Links    []string // new links to unchecked places; removed
 	Lost     []string // git directories that are no longer repositories
-	Runs     []string // plans of an unfinished rebase; dangerous lines removed
+	Runs     []string // plans of an unfinished rebase; dangerous lines removed, or renamed
 	Hiding   []string // files that git ignores changes to
 	Closed   []string // unreadable, or over a limit
 }
@@ -267,7 +267,8 @@ func (c Changes) String() string {
 		{c.Disarmed, "created repository settings; they were renamed with the suffix " + suffix + " (check them before you rename them back): "},
 		{c.Links, "created links to writable directories outside the workspace; they were removed: "},
 		{c.Lost, "removed or moved files that cannot be restored: "},
-		{c.Runs, "changed a rebase so that continuing it runs programs; this was undone: "},
+		{c.Runs, "changed a rebase so that continuing it could run programs; the commands were removed, " +
+			"or the file was renamed with the suffix " + suffix + ": "},
 		{c.Hiding, "hid changes from git status and git diff (to show them: git update-index " +
 			"--no-assume-unchanged, --no-skip-worktree, or git replace -d): "},
 		{c.Closed, "left files that cannot be read or are too many to check: "},
@@ -471,8 +472,8 @@ func isBelow(dir, path string) bool {
 }
 
 // aside renames a setting and records it in renames.
-func (e *end) aside(s *space, name string, renames *[]string) {
-	e.rename(s, name, path.Dir(name), path.Base(name)+suffix, renames)
+func (e *end) aside(s *space, name string, renames *[]string) (renamed bool) {
+	return e.rename(s, name, path.Dir(name), path.Base(name)+suffix, renames)
 }
 
 func (e *end) rename(s *space, name, dir, as string, renames *[]string) (renamed bool) {
@@ -579,8 +580,8 @@ func (e *end) disarm(s *space, name string, was, now *repo, intact bool) {
 			path.Base(path.Dir(name)) == "worktrees" && (len(text) == 0 || string(bytes.TrimSpace(text)) == "../..") {
 			continue // as git writes it, or is about to
 		}
-		e.aside(s, full, &e.changes.Disarmed)
-		if entry == "commondir" && path.Base(path.Dir(name)) == "worktrees" { // without it, the work tree has no repository
+		moved := e.aside(s, full, &e.changes.Disarmed)
+		if moved && entry == "commondir" && path.Base(path.Dir(name)) == "worktrees" { // a work tree needs one
 			e.errs = append(e.errs, Replace(s.root, full, []byte("../..\n"), 0o644))
 		}
 	}
@@ -592,15 +593,12 @@ func (e *end) disarm(s *space, name string, was, now *repo, intact bool) {
 	}
 }
 
-// plans removes lines from plans that start programs and were not there before.
+// plans removes lines from plans that start programs and were not there before. A plan that it cannot check is renamed.
 func (e *end) plans(s *space, name string, was *repo) {
 	for _, dir := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
 		full := join(name, dir)
 		if st, err := stampOf(s.top, full); err == nil && !st.Dir { // a link points to an unchecked place
-			if err := s.root.Remove(full); err != nil {
-				e.errs = append(e.errs, err)
-			}
-			e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
+			e.aside(s, full, &e.changes.Runs)
 		}
 	}
 	for _, file := range plans() {
@@ -610,20 +608,19 @@ func (e *end) plans(s *space, name string, was *repo) {
 			continue
 		}
 		text, err := safeopen.ReadFileIn(s.root, full, maxPlan)
+		e.miss(err)
 		kept := tame(text, was.Runs)
 		switch {
+		case Short(err), err != nil && st.File && st == was.Unread[file], err == nil && st.File && bytes.Equal(kept, text):
 		case err != nil || !st.File:
-			err = safeopen.RemoveAllIn(s.root, full)
-		case bytes.Equal(kept, text):
-			continue
+			e.aside(s, full, &e.changes.Runs)
 		default:
-			err = Replace(s.root, full, kept, st.Perm)
+			if err := Replace(s.root, full, kept, st.Perm); err != nil {
+				e.errs = append(e.errs, err)
+				continue
+			}
+			e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
 		}
-		if err != nil {
-			e.errs = append(e.errs, err)
-			continue
-		}
-		e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
 	}
 }
 

@@ -409,6 +409,25 @@ func TestAFloodHidesNothing(t *testing.T) {
 	require.NotEmpty(t, c.Closed)
 }
 
+// A plan that is too large to check stays if it is unchanged. Otherwise it is renamed, never removed.
+func TestPlansThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	o := newRepository(t)
+	const large = ".git/rebase-merge/git-rebase-todo"
+	shell(t, o.Workspace, `mkdir .git/rebase-merge; cd .git/rebase-merge; echo x > git-rebase-todo
+		yes 'pick 0123456789012345678901234567890123456789 x' | head -30000 > done`)
+	require.NoError(t, os.Truncate(filepath.Join(o.Workspace, large), maxPlan+1))
+	require.Empty(t, check(t, o, "true").String())
+	require.Equal(t, []string{large}, check(t, o, "echo exec id >> "+large).Runs)
+	info, err := os.Stat(filepath.Join(o.Workspace, large+".uwf-new"))
+	require.NoError(t, err)
+	require.EqualValues(t, maxPlan+1+len("exec id\n"), info.Size())
+	require.Empty(t, check(t, o, "echo pick a >> .git/rebase-merge/done").String())
+	c := check(t, o, "cd .git/rebase-merge; mv done x; mkdir done; touch done/mine")
+	require.Equal(t, []string{".git/rebase-merge/done"}, c.Runs)
+	require.Equal(t, "mine\n", shell(t, o.Workspace, "ls .git/rebase-merge/done.uwf-new"))
+}
+
 func FuzzTame(f *testing.F) {
 	for _, seed := range []string{"", "pick a\nexec id\n", " \tx\tid", "x\nexec\n", "exec", "#x\nxx\nexecute a\n", "exec a\r\n", "x \\\n b"} {
 		f.Add(seed)

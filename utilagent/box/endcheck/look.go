@@ -72,9 +72,14 @@ type look struct {
 
 // miss records an error that makes the scan incomplete. Others mean that a file was removed or closed.
 func (l *look) miss(err error) {
-	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) {
+	if Short(err) {
 		l.short = cmp.Or(l.short, err)
 	}
+}
+
+// Short reports whether an error means that there are too few descriptors or too little memory.
+func Short(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // space is a directory that the command could write.
@@ -284,7 +289,7 @@ const (
 	maxModules      = 100_000 // directories scanned for the repositories of submodules
 	maxEntries      = 5_000   // entries per directory
 	maxPassed       = 300_000
-	maxPlan         = 1 << 20
+	maxPlan         = 16 << 20 // a rebase of 200,000 commits
 )
 
 // armed returns the names in a git directory that determine what git runs.
@@ -300,6 +305,7 @@ type repo struct {
 	Armed   map[string]string // fingerprint of each name; "" if absent
 	Mounted map[string]stamp  // directories over which there are mounts, until another program replaces them
 	Runs    map[string]bool   // lines of unfinished plans that start programs
+	Unread  map[string]stamp  // plans that could not be read, for example because of their size
 	Source  string            // fingerprint of the files that determine Passed
 	Passed  map[string]bool   // files whose changes git ignores, and objects that git replaces
 }
@@ -336,7 +342,8 @@ func (l *look) pointers() map[string]string {
 		for _, name := range d.Git {
 			full := join(at, name)
 			if st, err := stampOf(l.spaces[0].top, full); err == nil && !st.Dir {
-				if to, ok := pointerTarget(l.abs(full)); ok {
+				to, ok, err := pointerTarget(l.abs(full))
+				if l.miss(err); ok {
 					found[full] = to
 				}
 			}
@@ -346,21 +353,21 @@ func (l *look) pointers() map[string]string {
 }
 
 // pointerTarget returns the resolved target of a .git file or link, or "" if it does not exist.
-func pointerTarget(file string) (to string, ok bool) {
-	if to, err := os.Readlink(file); err == nil {
-		real, err := filepath.EvalSymlinks(file)
-		return real, err == nil || to != ""
+func pointerTarget(file string) (to string, ok bool, err error) {
+	if _, err := os.Readlink(file); err == nil {
+		real, _ := filepath.EvalSymlinks(file)
+		return real, true, nil
 	}
 	text, err := safeopen.ReadFile(file, 8<<10, safeopen.NoFollow)
 	to, ok = strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if err != nil || !ok {
-		return "", false
+		return "", false, err
 	}
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(file), to)
 	}
 	real, _ := filepath.EvalSymlinks(to) // "" if the target does not exist
-	return real, true
+	return real, true, nil
 }
 
 // repositories describes all git directories that a command could reach, by absolute path.
@@ -458,7 +465,8 @@ func (l *look) outsidePointer(s *space, name string) string {
 	if err != nil || st.Dir {
 		return ""
 	}
-	to, _ := pointerTarget(filepath.Join(s.dir, filepath.FromSlash(name)))
+	to, _, err := pointerTarget(filepath.Join(s.dir, filepath.FromSlash(name)))
+	l.miss(err)
 	if in, _ := l.space(to); in != nil || to == "" {
 		return ""
 	}
@@ -466,14 +474,18 @@ func (l *look) outsidePointer(s *space, name string) string {
 }
 
 func (l *look) repository(s *space, name string, before *repo) *repo {
-	r := &repo{Armed: map[string]string{}, Runs: map[string]bool{}}
+	r := &repo{Armed: map[string]string{}, Runs: map[string]bool{}, Unread: map[string]stamp{}}
 	for _, entry := range armed() {
 		if id := l.fingerprint(s, join(name, entry)); id != "" {
 			r.Armed[entry] = id
 		}
 	}
 	for _, file := range plans() {
-		text, _ := safeopen.ReadFileIn(s.root, join(name, file), maxPlan) // the file may be absent
+		text, err := safeopen.ReadFileIn(s.root, join(name, file), maxPlan)
+		l.miss(err)
+		if st, gone := stampOf(s.top, join(name, file)); err != nil && gone == nil {
+			r.Unread[file] = st
+		}
 		for line := range bytes.Lines(text) {
 			if runs().Match(line) {
 				r.Runs[string(bytes.TrimSpace(line))] = true
@@ -482,7 +494,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	}
 	at := filepath.Join(s.dir, filepath.FromSlash(name))
 	tree := filepath.Join(l.Workspace, ".git")
-	to, _ := pointerTarget(tree)
+	to, _, _ := pointerTarget(tree) // pointers reports errors
 	indexed := at == tree || at == to
 	if !indexed && !l.own(at) {
 		return r
