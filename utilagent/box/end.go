@@ -346,7 +346,9 @@ func (r Request) Lower() (*Run, error) {
 	}
 	run.files, run.pointed = r.pointed()
 	_, err = r.examine(run, func(found endcheck.Found, others []*putback.Before) error {
-		run.state.Kept = putback.Begin(r.place(found), others)
+		if run.state.Kept, err = putback.Begin(r.place(found), others); err != nil {
+			return err
+		}
 		return run.save()
 	})
 	if err != nil {

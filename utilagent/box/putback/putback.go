@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -43,6 +45,7 @@ type Before struct {
 	Units  map[string]*Unit // by absolute path
 	files  int
 	bytes  int64
+	short  error // see [endcheck.Short]
 }
 
 // Unit is a path that is saved as a whole.
@@ -59,13 +62,17 @@ type Entry struct {
 	Text []byte
 	Link string
 	Size int64 // size of a file too large to save; Text is nil then
+	Shut bool  // a directory that could not be read, so that nothing is known about its entries
 }
 
-// read returns the entry at a path, or nil. It reads at most most bytes of text.
-func read(root *os.Root, name string, most int64) *Entry {
+// read returns the entry at a path, or nil if it is absent. It reads at most most bytes of text.
+func read(root *os.Root, name string, most int64) (*Entry, error) {
 	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	e := &Entry{Mode: info.Mode()}
 	switch {
@@ -73,11 +80,14 @@ func read(root *os.Root, name string, most int64) *Entry {
 		e.Link, _ = root.Readlink(name) // it was a link a moment ago
 	case e.Mode.IsRegular():
 		text, err := safeopen.ReadFileIn(root, name, most)
+		if endcheck.Short(err) {
+			return nil, err
+		}
 		if e.Text = append([]byte{}, text...); err != nil {
 			e.Text, e.Size = nil, info.Size()
 		}
 	}
-	return e
+	return e, nil
 }
 
 // whole reports whether an entry can be recreated. Large files, pipes and sockets cannot.
@@ -99,8 +109,9 @@ func obeyed() []string {
 }
 
 // Begin saves the current state. Paths that a running command can write are taken from the state saved for
-// that command, because it may have changed them since.
-func Begin(p Place, running []*Before) *Before {
+// that command, because it may have changed them since. It fails if there are too few descriptors or too little memory:
+// what it did not see would count as the command's.
+func Begin(p Place, running []*Before) (*Before, error) {
 	b := &Before{Spaces: append([]string{p.Workspace}, p.GitDirs...), Units: map[string]*Unit{}}
 	for _, r := range running {
 		for at, u := range r.Units {
@@ -117,9 +128,10 @@ func Begin(p Place, running []*Before) *Before {
 	for _, at := range p.Obeyed {
 		b.add(at, false, running)
 	}
-	return b
+	return b, b.short
 }
 
+// add saves a path, unless it cannot be read. Then [Before.Kept] returns false.
 func (b *Before) add(at string, git bool, running []*Before) {
 	if b.Units[at] != nil || len(b.Units) >= maxUnits {
 		return
@@ -141,20 +153,29 @@ func (b *Before) add(at string, git bool, running []*Before) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
+		b.miss(err)
 		return
 	}
 	defer root.Close() // opened for reading
 	u := &Unit{Space: dir, Git: git, Entries: map[string]*Entry{}}
 	name, _ := filepath.Rel(dir, at) // always relative, since dir contains at
-	name = filepath.ToSlash(name)
-	if !git {
-		b.keep(root, u, name)
-	} else if info, err := root.Lstat(name); err == nil && info.IsDir() {
-		for _, entry := range obeyed() {
-			b.keep(root, u, path.Join(name, entry))
+	top := []string{"."}
+	if git {
+		top = obeyed()
+	}
+	for _, entry := range top {
+		if !b.keep(root, u, path.Join(filepath.ToSlash(name), entry)) {
+			return
 		}
 	}
 	b.Units[at] = u
+}
+
+// miss records an error because of which what exists could count as new.
+func (b *Before) miss(err error) {
+	if endcheck.Short(err) {
+		b.short = err
+	}
 }
 
 // space returns the last of dirs that contains a path, and the path relative to it.
@@ -167,24 +188,30 @@ func space(dirs []string, at string) (dir string, ok bool) {
 	return "", false
 }
 
-// keep saves a path and everything below it.
-func (b *Before) keep(root *os.Root, u *Unit, name string) {
+// keep saves a path and everything below it. It reports whether it could determine what is there.
+func (b *Before) keep(root *os.Root, u *Unit, name string) bool {
 	if b.files++; b.files > maxFiles {
 		u.Cut = true
-		return
+		return true
 	}
-	e := read(root, name, min(maxFile, maxBytes-b.bytes))
+	e, err := read(root, name, min(maxFile, maxBytes-b.bytes))
+	if err != nil {
+		b.miss(err)
+		return false
+	}
 	if u.Entries[name] = e; e == nil {
-		return
+		return true
 	}
 	b.bytes += int64(len(e.Text))
 	if e.Mode.IsDir() {
-		for _, entry := range names(root, name) {
-			if !u.passes(entry) {
-				b.keep(root, u, path.Join(name, entry))
-			}
+		all, err := names(root, name)
+		b.miss(err)
+		e.Shut = err != nil
+		for _, entry := range all {
+			e.Shut = !u.passes(entry) && !b.keep(root, u, path.Join(name, entry)) || e.Shut
 		}
 	}
+	return true
 }
 
 // passes reports whether an entry of a directory is not saved: agents' work trees, and files that git does
@@ -196,16 +223,18 @@ func (u *Unit) passes(entry string) bool {
 	return entry == "worktrees" || entry == "node_modules"
 }
 
-// names returns the sorted entries of a directory, or nil if it cannot be read.
-func names(root *os.Root, dir string) (all []string) {
+// names returns the sorted entries of a directory.
+func names(root *os.Root, dir string) (all []string, err error) {
 	f, err := root.Open(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer f.Close() // opened for reading
-	all, _ = f.Readdirnames(maxFiles)
+	if all, err = f.Readdirnames(maxFiles); errors.Is(err, io.EOF) {
+		err = nil // it is empty
+	}
 	slices.Sort(all)
-	return all
+	return all, err
 }
 
 // Kept reports whether the protected files at a path are restored.
@@ -310,6 +339,9 @@ func (e *end) isDir(name string) bool {
 		}
 		info, err := e.root.Lstat(name[:i])
 		if err != nil || !info.IsDir() {
+			if endcheck.Short(err) {
+				e.errs = append(e.errs, err)
+			}
 			return false
 		}
 		if info.Mode()&0o700 != 0o700 {
@@ -325,7 +357,10 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	if was != nil && !was.whole() {
 		most = 0
 	}
-	now := read(e.root, name, most)
+	now, err := read(e.root, name, most)
+	if err != nil {
+		return err
+	}
 	same := now.same(was) || !u.Git && path.Base(name) == ".claude.json" && sameNotes(was, now)
 	switch {
 	case same:
@@ -351,7 +386,7 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	case !same:
 		e.undone = append(e.undone, e.shown(name))
 	}
-	if was != nil && was.Mode.IsDir() {
+	if was != nil && was.Mode.IsDir() && !was.Shut {
 		return e.names(u, name)
 	}
 	return nil
@@ -359,7 +394,8 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 
 // names removes new entries of a directory.
 func (e *end) names(u *Unit, dir string) (err error) {
-	for _, entry := range names(e.root, dir) {
+	all, err := names(e.root, dir)
+	for _, entry := range all {
 		name := path.Join(dir, entry)
 		if _, was := u.Entries[name]; was || u.Cut || u.passes(entry) || e.allowed(filepath.Join(e.space, filepath.FromSlash(name))) {
 			continue

@@ -28,7 +28,8 @@ func TestWhatAProgramObeysIsPutBack(t *testing.T) {
 		for _, name := range []string{"settings.json", "skills", "hooks", "new.jsonc"} {
 			place.Obeyed = append(place.Obeyed, filepath.Join(own, name))
 		}
-		b := putback.Begin(place, nil)
+		b, err := putback.Begin(place, nil)
+		require.NoError(t, err)
 		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-ec", "cd "+home+"; "+script).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		told, err := b.End(t.Context(), func(string) bool { return false }, nil)
