@@ -50,7 +50,10 @@ type settings map[string][]string
 // know; each completes a line that starts with "a command". Without changes it starts no process.
 func Merge(ctx context.Context, m Merging) (messages []string, err error) {
 	text, err := safeopen.ReadFile(m.Copy, maxConfig, safeopen.NoFollow)
-	if err != nil {
+	switch {
+	case endcheck.Short(err):
+		return nil, err // it can be read later
+	case err != nil:
 		return []string{unreadable}, nil
 	}
 	return m.Text(ctx, text)
@@ -231,19 +234,21 @@ func (m Merging) Restore(ctx context.Context, perm fs.FileMode) (messages []stri
 	if unlock, err := m.lock(ctx); err == nil {
 		defer func() { _ = unlock() }() // the next merge reports it
 	}
-	text, messages, err := m.kept(ctx)
-	if info, missing := m.Root.Lstat(m.Name); missing == nil && info.IsDir() {
-		err = errors.Join(err, endcheck.Aside(m.Root, m.Name))
+	text, messages := m.Base, []string{unreadable}
+	left, err := safeopen.ReadFileIn(m.Root, m.Name, maxConfig)
+	switch {
+	case err == nil:
+		text, messages, err = m.kept(ctx, left)
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	default:
+		err = endcheck.Aside(m.Root, m.Name)
 	}
 	return messages, errors.Join(err, endcheck.Replace(m.Root, m.Name, text, perm))
 }
 
-// kept returns the config as it was, with the permitted ones of the changes in what is there now.
-func (m Merging) kept(ctx context.Context) (text []byte, messages []string, err error) {
-	left, err := safeopen.ReadFileIn(m.Root, m.Name, maxConfig)
-	if err != nil {
-		return m.Base, []string{unreadable}, nil
-	}
+// kept returns the config as it was, with the permitted ones of the changes in left.
+func (m Merging) kept(ctx context.Context, left []byte) (text []byte, messages []string, err error) {
 	c, messages, err := m.choose(ctx, left)
 	if c != nil {
 		text, err = m.edit(ctx, m.Base, c.edits(c.base))

@@ -288,3 +288,22 @@ func TestMergesOfSeveralSteps(t *testing.T) {
 		require.Contains(t, b.settings(t), "remote."+name+".url=https://example.org/"+name)
 	}
 }
+
+// A config that cannot be read is renamed, so that its settings are not lost.
+func TestRestoreKeepsAnUnreadableConfig(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{
+		"yes '[user]' | head -200000 > config", "rm config; mkdir config; touch config/mine", "rm config; ln -s . config",
+	} {
+		b := newBoxed(t)
+		shell(t, filepath.Dir(b.config), script)
+		messages, err := b.m.Restore(t.Context(), 0o600)
+		require.NoError(t, err)
+		require.Equal(t, []string{unreadable}, messages)
+		text, err := os.ReadFile(b.config)
+		require.NoError(t, err)
+		require.Equal(t, string(b.m.Base), string(text))
+		_, err = os.Lstat(b.config + ".uwf-new")
+		require.NoError(t, err, script)
+	}
+}
