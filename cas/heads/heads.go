@@ -320,8 +320,8 @@ func (f Facts) StartedHere() bool {
 // Unclear reports whether it is unknown if the thread was created in this home.
 func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.Imported.Lost }
 
-// generations bounds the depth of the search for children.
-const generations = 100
+// Generations bounds the depth of children. Damaged facts can make a thread its own ancestor.
+const Generations = 100
 
 // Family returns threads with all their descendants.
 func Family(facts map[string]Facts, threads []string) map[string]bool {
@@ -334,7 +334,7 @@ func Family(facts map[string]Facts, threads []string) map[string]bool {
 	}
 	var found []string
 	for id, f := range facts {
-		for range generations {
+		for range Generations {
 			if f.Parent == nil {
 				break
 			}
@@ -353,7 +353,7 @@ func Family(facts map[string]Facts, threads []string) map[string]bool {
 
 // RootOf returns the topmost ancestor of a thread, or the thread itself.
 func RootOf(facts map[string]Facts, thread string) string {
-	for range generations {
+	for range Generations {
 		parent := facts[thread].Parent
 		if parent == nil {
 			break
@@ -365,7 +365,7 @@ func RootOf(facts map[string]Facts, thread string) string {
 
 // Root returns the topmost ancestor of a thread, by reading the facts of its ancestors.
 func Root(ctx context.Context, x Heads, thread string) (string, error) {
-	for range generations {
+	for range Generations {
 		facts, err := x.Facts(ctx, thread)
 		if err != nil || facts.Parent == nil {
 			return thread, err

@@ -256,11 +256,17 @@ func (r *Reader) ancestorLimits(ctx context.Context, parent *heads.Parent) ([]bo
 
 func (r *Reader) readAncestorLimits(ctx context.Context, parent *heads.Parent) ([]bound, error) {
 	var all []bound
-	for parent != nil {
+	for range heads.Generations {
+		if parent == nil {
+			return all, nil
+		}
 		id := parent.Thread
 		head, ended, err := r.Lookup(ctx, id)
-		if err != nil || ended != nil {
-			return all, nil //nolint:nilerr // no further ancestor's limit applies
+		if ended != nil || errors.Is(err, heads.ErrNoThread) {
+			return all, nil // no further ancestor's limit applies
+		}
+		if err != nil {
+			return nil, err
 		}
 		facts, err := r.Heads.Facts(ctx, id)
 		if err != nil {
@@ -283,10 +289,10 @@ func (r *Reader) readAncestorLimits(ctx context.Context, parent *heads.Parent) (
 		}
 		parent = facts.Parent
 	}
-	return all, nil
+	return nil, fault.New(protocol.CodeCorrupt, "thread %s has more than %d ancestors", parent.Thread, heads.Generations)
 }
 
-// costWithChildren returns the cost of a thread and its children that are not joined yet, or whose role is being
+// costWithChildren returns the cost of a thread and its descendants that are not joined yet, or whose role is being
 // repeated.
 func (r *Reader) costWithChildren(ctx context.Context, id string, head protocol.Hash,
 	facts heads.Facts) (protocol.Amount, error) {
@@ -302,37 +308,32 @@ func (r *Reader) costWithChildren(ctx context.Context, id string, head protocol.
 	if err != nil && all == nil {
 		return sum, err
 	}
-	return sum, r.addChildren(ctx, &sum, all, map[string]protocol.Hash{id: head})
-}
-
-// addChildren adds the cost of the descendants of threads.
-func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[string]heads.Facts,
-	of map[string]protocol.Hash) error {
-	var ids []string
-	for id, f := range all {
-		if f.Parent != nil && of[f.Parent.Thread] == f.Parent.Head {
-			ids = append(ids, id)
+	for parents := map[string]protocol.Hash{id: head}; ; {
+		var ids []string
+		for child, f := range all {
+			if f.Parent != nil && f.Parent.Head != "" && parents[f.Parent.Thread] == f.Parent.Head && child != id {
+				ids = append(ids, child)
+			}
 		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	states, err := children.Look(ctx, r.Heads, ids, r.endedOf(ids))
-	if err != nil {
-		return err
-	}
-	below := map[string]protocol.Hash{}
-	for id, at := range states {
-		spent, err := r.cachedCost(ctx, id, at, all[id])
+		if len(ids) == 0 {
+			return sum, nil
+		}
+		states, err := children.Look(ctx, r.Heads, ids, r.endedOf(ids))
 		if err != nil {
-			return err
+			return sum, err
 		}
-		*sum = sum.Plus(spent)
-		if at.End == nil {
-			below[id] = at.Head
+		clear(parents)
+		for child, at := range states {
+			spent, err := r.cachedCost(ctx, child, at, all[child])
+			if err != nil {
+				return sum, err
+			}
+			sum = sum.Plus(spent)
+			if at.End == nil {
+				parents[child] = at.Head
+			}
 		}
 	}
-	return r.addChildren(ctx, sum, all, below)
 }
 
 // cachedCost caches [Reader.ownCost]. A driver calls it at each step of each child, so the cost of children

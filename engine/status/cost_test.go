@@ -3,12 +3,17 @@ package status_test
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/protocol"
@@ -296,4 +301,64 @@ func TestCost(t *testing.T) {
 	}
 	_, err := w.Cost(t.Context(), id, "0000000000000")
 	require.Error(t, err)
+}
+
+// A damaged line of an ancestor doesn't lift its limit. One that is no longer here has none.
+func TestAncestorIsDamaged(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	ctx := t.Context()
+	top := lineOf("plan", "sub")
+	top.Roles["sub"] = protocol.Role{Workflow: w.Workflow(panelOf())}
+	top.Limits = &protocol.Limits{MaxCostUSD: 1}
+	id := planned(w, top)
+	sub := w.StartChildren(id)["sub"]
+	w.Step(sub, protocol.Step{Role: "plan", Usage: statustest.Usage(1.25)}, statustest.Answer("ok"))
+	out, err := w.Show(ctx, sub)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusSuspended, out.Status)
+
+	file := filepath.Join(w.Env.Dir, "threads.yaml")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for text, damaged := range map[string]bool{
+		strings.Replace(string(text), id+": ", id+": x", 1):                             true,
+		regexp.MustCompile("(?m)^"+id+".*\n").ReplaceAllLiteralString(string(text), ""): false,
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		pos, err := w.HeadPosition(ctx, sub)
+		if damaged {
+			require.Error(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Nil(t, pos.Budget().CostUSD)
+	}
+}
+
+// Damaged facts can make a thread its own ancestor.
+func TestAncestorsFormACycle(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	top := lineOf("plan", "sub")
+	top.Roles["sub"] = protocol.Role{Workflow: w.Workflow(panelOf())}
+	top.Limits = &protocol.Limits{MaxCostUSD: 1}
+	id := planned(w, top)
+	sub := w.StartChildren(id)["sub"]
+	w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(0.25)}, statustest.Answer("ok"))
+	for _, of := range [][2]string{{id, sub}, {sub, id}} {
+		parent := &heads.Parent{Thread: of[1], Head: w.At(of[1]), Role: "sub", Key: "x"}
+		require.NoError(t, w.Heads.SetFacts(t.Context(), of[0], heads.Facts{Parent: parent}))
+	}
+	w.Record(id, rundir.Record{Role: "plan", Status: rundir.Running})
+	w.Alive(id)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := w.HeadPosition(ctx, id)
+	require.Equal(t, protocol.CodeCorrupt, fault.Of(err).Code, "%v", err)
+	_, err = w.Cost(ctx, id, w.At(id))
+	require.NoError(t, err)
+	running, err := w.Running(ctx)
+	require.NoError(t, err)
+	require.Len(t, running, 1)
 }

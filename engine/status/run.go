@@ -229,8 +229,12 @@ func (r *Reader) nameChildren(ctx context.Context, running []protocol.RunningThr
 			}
 		}
 		it.Label, it.Path = labels[of.Thread][it.Thread], of.Key
-		for up := all[of.Thread].Parent; up != nil; of, up = up, all[up.Thread].Parent {
-			it.Path = children.Address(up.Key, it.Path)
+		for range heads.Generations {
+			up := all[of.Thread].Parent
+			if up == nil {
+				break
+			}
+			of, it.Path = up, children.Address(up.Key, it.Path)
 		}
 		it.Path = children.Address(of.Thread, it.Path)
 	}
