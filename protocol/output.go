@@ -38,6 +38,9 @@ const (
 // AtEnd reports whether a thread has reached $END or $FAIL.
 func (s Status) AtEnd() bool { return s == StatusCompleted || s == StatusFailed }
 
+// Ends reports whether a thread can end with s.
+func (s Status) Ends() bool { return s.AtEnd() || s == StatusCancelled }
+
 // Statuses lists the statuses that a thread can have.
 func Statuses() []Status {
 	return []Status{StatusIdle, StatusRunning, StatusWaitingForChildren, StatusRateLimited, StatusSuspended, StatusError,

@@ -47,7 +47,7 @@ func (s Swap) Check() error {
 	case s.Fence < 0:
 		return Faultf("thread %s: invalid fencing token %d", s.Thread, s.Fence)
 	}
-	if e := s.Ended; e != nil && !e.Status.AtEnd() && e.Status != protocol.StatusCancelled {
+	if e := s.Ended; e != nil && !e.Status.Ends() {
 		return Faultf("thread %s: invalid end status %q", s.Thread, e.Status)
 	}
 	if facts, err := json.Marshal(Shared(s.Facts)); err != nil || len(facts) > MaxFacts {

@@ -568,7 +568,7 @@ func (t Thread) check() error {
 		return threadid.ErrInvalid
 	case !t.Head.Valid():
 		return fmt.Errorf("head %q is not a hash", t.Head)
-	case t.Ended() && !t.Status.AtEnd() && t.Status != protocol.StatusCancelled: // as in the history
+	case t.Ended() && !t.Status.Ends(): // as in the history
 		return fmt.Errorf("invalid end status %q", t.Status)
 	case t.Ended() && t.Workflow != "" && !t.Workflow.Valid():
 		return fmt.Errorf("workflow %q is not a hash", t.Workflow)

@@ -144,6 +144,21 @@ type Ended struct {
 // LastMs is the end of the year 9999.
 const LastMs = 253_402_300_799_999
 
+// Check returns an error if a thread can't have ended so.
+func (e Ended) Check() error {
+	switch {
+	case !e.Status.Ends():
+		return fmt.Errorf("a thread cannot end with status %q", e.Status)
+	case !e.Head.Valid():
+		return fmt.Errorf("head %q is not a hash", e.Head)
+	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can also be ended
+		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
+	case e.CompletedAt < 0 || e.CompletedAt > LastMs:
+		return fmt.Errorf("invalid completedAt %d: want milliseconds", e.CompletedAt)
+	}
+	return nil
+}
+
 // Named is an entry of the registry.
 type Named struct {
 	Name string

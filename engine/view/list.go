@@ -164,7 +164,7 @@ func (f Filter) wantsEnded() bool {
 		return f.Ended
 	}
 	return slices.ContainsFunc(f.Statuses, func(s protocol.Status) bool {
-		return s.AtEnd() || s == protocol.StatusCancelled
+		return s.Ends()
 	})
 }
 

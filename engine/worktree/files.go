@@ -139,7 +139,7 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 }
 
 func hasEnded(s protocol.Status) bool {
-	return s.AtEnd() || s == protocol.StatusCancelled
+	return s.Ends()
 }
 
 // worktree describes one worktree; w is nil if it belongs to no thread.

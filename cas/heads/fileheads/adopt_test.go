@@ -45,6 +45,7 @@ func TestAdopt(t *testing.T) {
 	require.ErrorAs(t, x.Adopt(ctx, []heads.Adoption{{Thread: id("new"), Head: h2}, {Thread: id("active"), Was: h2, Head: h3}}, 1), &conflict)
 	require.ErrorAs(t, x.Adopt(ctx, []heads.Adoption{{Thread: id("ended"), Head: h2}}, 1), &conflict, "it is not new")
 	require.Error(t, x.Adopt(ctx, []heads.Adoption{{Thread: id("new"), Head: "no hash"}}, 1))
+	require.Error(t, x.Adopt(ctx, []heads.Adoption{{Thread: id("new"), Head: h2, End: &heads.Ended{Status: "aborted"}}}, 1))
 	require.Equal(t, want, standings(), "nothing has changed")
 
 	require.NoError(t, x.Adopt(ctx, []heads.Adoption{

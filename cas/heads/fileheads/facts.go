@@ -378,7 +378,7 @@ func (x *Heads) factsSize(known int64) (int64, error) {
 
 // rewriteFacts writes one line for each thread except those in gone, under the lock of the threads.
 // Unreadable lines stay.
-func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool) error {
+func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]heads.Ended) error {
 	r, err := x.readFacts(ctx, "")
 	if err != nil {
 		return err
@@ -395,7 +395,7 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool
 	for _, thread := range slices.Sorted(maps.Keys(r.known)) {
 		known := maps.Clone(r.known[thread])
 		maps.DeleteFunc(known, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-		if gone[thread] || len(known) == 0 && f.wrong == "" {
+		if _, is := gone[thread]; is || len(known) == 0 && f.wrong == "" {
 			continue
 		}
 		line, err := known.line(thread)

@@ -2,6 +2,7 @@ package fileheads
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -163,28 +165,14 @@ func parseEnded(line []byte) (heads.Ended, error) {
 	if err := checkSum(line); err != nil {
 		return heads.Ended{}, err
 	}
-	return e, checkEnded(e)
-}
-
-// checkEnded returns an error for a value that no line of the history can contain.
-func checkEnded(e heads.Ended) error {
 	if problem := threadProblem(e.Thread); problem != "" {
-		return errors.New(problem)
+		return e, errors.New(problem)
 	}
-	switch e.Status {
-	case protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled, protocol.StatusResumed:
-	default:
-		return fmt.Errorf("invalid end status %q", e.Status)
+	ended := e
+	if e.Status == protocol.StatusResumed {
+		ended.Status = protocol.StatusCancelled // any status that ends a thread
 	}
-	switch {
-	case !e.Head.Valid():
-		return fmt.Errorf("head %q is not a hash", e.Head)
-	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can also be ended
-		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
-	case e.CompletedAt < 0 || e.CompletedAt > heads.LastMs:
-		return fmt.Errorf("invalid completedAt %d: want milliseconds", e.CompletedAt)
-	}
-	return nil
+	return e, ended.Check()
 }
 
 func isEnded(line []byte) error {
@@ -261,7 +249,7 @@ func (x *Heads) searchBack(f *os.File, thread string) (heads.Ended, error) {
 		case err != nil:
 			damaged = errors.Join(damaged, x.damagedAt(line.offset, err))
 		case e.Thread == thread && e.Status != protocol.StatusResumed:
-			return e, nil
+			return e, damaged // a later line may contain another end
 		}
 	}
 	if damaged != nil {
@@ -351,67 +339,44 @@ func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 		if err != nil {
 			return err
 		}
-		gone := func(thread string) bool {
-			if !threads[thread] {
-				return false
-			}
-			_, ok := f.find(thread)
-			return !ok
-		}
 		return x.locked(ctx, historyLock, func() error {
+			gone, _, err := x.lastEnds()
+			if err != nil {
+				return err
+			}
+			maps.DeleteFunc(gone, func(thread string, _ heads.Ended) bool {
+				_, active := f.find(thread)
+				return active || !threads[thread]
+			})
 			// First, because the list has no effect on a thread that still exists.
-			if err := x.noteRemoved(threads, gone); err != nil {
+			if err := x.noteRemoved(gone); err != nil {
 				return err
 			}
-			if forgotten, err = x.forget(gone); err != nil {
+			if err := x.forget(gone); err != nil {
 				return err
 			}
+			forgotten = slices.SortedFunc(maps.Values(gone), func(a, b heads.Ended) int { return cmp.Compare(a.Thread, b.Thread) })
 			// Facts are removed after the history, because facts of a missing thread do no harm.
-			return x.rewriteFacts(ctx, f, threadsOf(forgotten))
+			return x.rewriteFacts(ctx, f, gone)
 		})
 	})
 	return forgotten, err
 }
 
-func (x *Heads) forget(gone func(thread string) bool) ([]heads.Ended, error) {
+// forget removes the lines of threads.
+func (x *Heads) forget(gone map[string]heads.Ended) error {
 	data, err := x.readFile(historyFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err != nil || len(gone) == 0 {
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	last := map[string]heads.Ended{}
-	var order []string
 	var kept []byte
 	for line := range bytes.Lines(data) {
 		e, err := parseEnded(bytes.TrimSuffix(line, []byte("\n")))
-		if err != nil || !gone(e.Thread) {
+		if _, is := gone[e.Thread]; err != nil || !is {
 			kept = append(kept, line...)
-			continue
 		}
-		if _, known := last[e.Thread]; !known {
-			order = append(order, e.Thread)
-		}
-		last[e.Thread] = e
 	}
-	if len(order) == 0 {
-		return nil, nil
-	}
-	forgotten := make([]heads.Ended, len(order))
-	for i, thread := range order {
-		forgotten[i] = last[thread]
-	}
-	return forgotten, durable.WriteFile(x.fsys, x.path(historyFile), kept, 0o644)
-}
-
-// threadsOf returns the threads of lines.
-func threadsOf(lines []heads.Ended) map[string]bool {
-	threads := map[string]bool{}
-	for _, e := range lines {
-		threads[e.Thread] = true
-	}
-	return threads
+	return durable.WriteFile(x.fsys, x.path(historyFile), kept, 0o644)
 }
 
 // removedFile lists the IDs of removed threads, one per line, so that a home that serves as a remote doesn't
@@ -429,18 +394,14 @@ func (x *Heads) Removed(thread string) (bool, error) {
 }
 
 // noteRemoved adds threads to the list of removed ones. history.lock must be held.
-func (x *Heads) noteRemoved(threads map[string]bool, gone func(thread string) bool) error {
+func (x *Heads) noteRemoved(threads map[string]heads.Ended) error {
 	data, err := x.readFile(removedFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	all := strings.Fields(string(data))
 	before := len(all)
-	for thread := range threads {
-		if gone(thread) {
-			all = append(all, thread)
-		}
-	}
+	all = slices.AppendSeq(all, maps.Keys(threads))
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) == before {
 		return nil

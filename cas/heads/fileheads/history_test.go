@@ -56,6 +56,46 @@ func TestHistoryListsHowThreadsEnded(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrNoThread)
 }
 
+// If the newest end of a thread is damaged, an older one isn't its state.
+func TestTheNewestEndIsDamaged(t *testing.T) {
+	t.Parallel()
+	x, dir := with(t, "history.jsonl", strings.Join([]string{
+		`{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`,
+		`{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"resumed","completedAt":2}`,
+		`{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWU","status":"completed","completedAt":3}`,
+		``,
+	}, "\n"))
+	damaged := &protocol.Error{Code: protocol.CodeInvalid}
+	_, err := x.Ended(t.Context(), id("a"))
+	require.ErrorIs(t, err, damaged)
+	require.ErrorContains(t, err, "history.jsonl:3: ")
+	old := heads.Ended{Thread: id("a"), Head: "4EAEYQKFHTJ23"}
+	require.ErrorIs(t, x.Reopen(t.Context(), old, 4), damaged)
+	require.ErrorIs(t, x.Adopt(t.Context(), []heads.Adoption{{Thread: id("a"), Was: old.Head, Head: h1}}, 4), damaged)
+	require.NoFileExists(t, filepath.Join(dir, "threads.yaml"))
+	_, _, err = x.QuarantineHistory(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, x.Reopen(t.Context(), old, 4))
+}
+
+// Only threads that ended are listed as removed.
+func TestForgetListsWhatItRemoved(t *testing.T) {
+	t.Parallel()
+	x, _ := open(t)
+	for _, name := range []string{"active", "ended"} {
+		require.NoError(t, x.Add(t.Context(), id(name), h1, heads.Facts{}))
+	}
+	end := heads.Ended{Thread: id("ended"), Head: h1, Status: protocol.StatusCancelled}
+	require.NoError(t, x.Archive(t.Context(), end))
+	_, err := x.Forget(t.Context(), map[string]bool{id("active"): true, id("ended"): true, id("unknown"): true})
+	require.NoError(t, err)
+	for _, name := range []string{"active", "ended", "unknown"} {
+		removed, err := x.Removed(id(name))
+		require.NoError(t, err)
+		require.Equal(t, name == "ended", removed, name)
+	}
+}
+
 // An older program shows a failed thread as completed, the only end it knows.
 func TestAThreadThatHasFailedIsCompletedForOlderPrograms(t *testing.T) {
 	t.Parallel()
@@ -113,8 +153,10 @@ func TestRepairTornHistory(t *testing.T) {
 			require.NoError(t, x.Archive(t.Context(), ended(id("z"), h1)))
 			require.Equal(t, c.want, text(t, dir, "history.jsonl"))
 			require.Equal(t, c.damaged, damaged())
-			if strings.Contains(c.want, whole+"\n") {
-				e, err := x.Ended(t.Context(), id("a"))
+			switch e, err := x.Ended(t.Context(), id("a")); {
+			case strings.Count(c.want, id("a")) > 1: // the damaged line contains another end
+				require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
+			case strings.Contains(c.want, whole+"\n"):
 				require.NoError(t, err)
 				require.Equal(t, int64(1), e.CompletedAt)
 			}

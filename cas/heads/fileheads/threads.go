@@ -83,7 +83,7 @@ func (x *Heads) Add(ctx context.Context, thread string, head protocol.Hash, fact
 // AddAll is [Heads.Add] for many, in one change.
 func (x *Heads) AddAll(ctx context.Context, threads []heads.New) error {
 	for _, t := range threads {
-		if err := checkEntry(t.Thread, t.Hash); err != nil {
+		if err := checkEntry(t.Thread, t.Hash, nil); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (x *Heads) endedAmong(threads []heads.New) (func(thread string) bool, error
 
 // Move moves a head from old to new; [*heads.ConflictError] if the head isn't old.
 func (x *Heads) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
-	if err := checkEntry(thread, new); err != nil {
+	if err := checkEntry(thread, new, nil); err != nil {
 		return err
 	}
 	return x.changeThreads(ctx, func(f *table) error {
@@ -143,12 +143,8 @@ func (x *Heads) Move(ctx context.Context, thread string, old, new protocol.Hash)
 
 // Archive ends a thread whose head is e.Head; [*heads.ConflictError] if it is not.
 func (x *Heads) Archive(ctx context.Context, e heads.Ended) error {
-	if err := checkEntry(e.Thread, e.Head); err != nil {
+	if err := checkEntry(e.Thread, e.Head, &e); err != nil {
 		return err
-	}
-	if e.Status == "" || e.Status == protocol.StatusResumed {
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q",
-			e.Status)}
 	}
 	return x.changeThreads(ctx, func(f *table) error {
 		if err := f.expect(e.Thread, e.Head); err != nil {
@@ -229,7 +225,7 @@ func (x *Heads) Adopt(ctx context.Context, all []heads.Adoption, atMs int64) err
 		return ctx.Err()
 	}
 	for _, a := range all {
-		if err := checkEntry(a.Thread, a.Head); err != nil {
+		if err := checkEntry(a.Thread, a.Head, a.End); err != nil {
 			return err
 		}
 	}
@@ -242,8 +238,8 @@ func (x *Heads) Adopt(ctx context.Context, all []heads.Adoption, atMs int64) err
 		facts := map[string]heads.Facts{}
 		for _, a := range all {
 			ended, hasEnded := ends[a.Thread]
-			if damaged && !hasEnded {
-				// An unreadable line might be this thread's.
+			if damaged {
+				// An unreadable line might be this thread's end.
 				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, heads.ErrNoThread) {
 					return err
 				}
@@ -298,11 +294,18 @@ func lineFor(a heads.Adoption, f *table, ended heads.Ended, hasEnded bool, atMs 
 	return heads.Ended{}, false
 }
 
-// checkEntry rejects values that a line can't represent.
-func checkEntry(thread string, head protocol.Hash) error {
+// checkEntry rejects values that a line can't represent. The thread is active if end is nil.
+func checkEntry(thread string, head protocol.Hash, end *heads.Ended) error {
 	problem := threadProblem(thread)
 	if problem == "" && !head.Valid() {
 		problem = fmt.Sprintf("%q is not a hash", head)
+	}
+	if problem == "" && end != nil {
+		as := *end
+		as.Head = head
+		if err := as.Check(); err != nil {
+			problem = err.Error()
+		}
 	}
 	if problem == "" {
 		return nil

@@ -88,6 +88,13 @@ func ends(t *testing.T, x heads.Heads) {
 	_, err := x.Ended(ctx, idA)
 	require.ErrorIs(t, err, heads.ErrNoThread, "it is active")
 	conflict(t, x.Archive(ctx, ended(idA, h2)), heads.ConflictError{Thread: idA, Want: h2, Got: h1})
+	for _, e := range []heads.Ended{
+		{Thread: idA, Head: h1, Status: "aborted"}, {Thread: idA, Head: h1, Status: protocol.StatusResumed}, {Thread: idA, Head: h1},
+		{Thread: idA, Head: h1, Status: protocol.StatusCancelled, CompletedAt: heads.LastMs + 1},
+		{Thread: idA, Head: h1, Status: protocol.StatusCancelled, Workflow: "no hash"},
+	} {
+		require.ErrorIs(t, x.Archive(ctx, e), &protocol.Error{Code: protocol.CodeInvalid}, "%v", e)
+	}
 	require.NoError(t, x.Archive(ctx, ended(idA, h1)))
 
 	_, err = x.Head(ctx, idA)

@@ -75,8 +75,8 @@ func (db *DB) Archive(ctx context.Context, e heads.Ended) error {
 	if err := check(e.Thread, e.Head); err != nil {
 		return err
 	}
-	if e.Status == "" || e.Status == protocol.StatusResumed {
-		return invalid("a thread cannot end with status %q", e.Status)
+	if err := e.Check(); err != nil {
+		return invalid("%v", err)
 	}
 	return db.move(ctx, change{thread: e.Thread, was: e.Head, head: e.Head, ended: &ended{e.Workflow, e.Status,
 		e.CompletedAt}, fence: anyLease, swept: anySweep})
