@@ -56,7 +56,7 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	return protocol.Result{}, &ResultError{Line: excerpt(end.line), Reason: err.Error()}
 }
 
-// earlier returns the last line that is an object and mentions stepHash, or the zero value if that is invalid.
+// earlier returns the last line that is an object with stepHash, or the zero value if that is invalid.
 func earlier(tail []byte) protocol.Result {
 	for at := len(tail); at > 0; {
 		begin := bytes.LastIndexByte(tail[:at-1], '\n') + 1
@@ -65,11 +65,11 @@ func earlier(tail []byte) protocol.Result {
 		if len(line) == 0 || line[0] != '{' || !bytes.Contains(line, []byte(resultKey)) {
 			continue
 		}
-		if w, err := parseObject(line); err == nil {
+		w, err := parseObject(line)
+		if _, has := w[resultKey]; has || err != nil {
 			r, _ := w.result()
 			return r
 		}
-		return protocol.Result{}
 	}
 	return protocol.Result{}
 }
@@ -152,11 +152,16 @@ func parseForms(end ending, tail []byte) (wire, error) {
 	if _, err := protocol.ParseHash(string(end.line)); err == nil {
 		return wire{resultKey: fmt.Appendf(nil, "%q", end.line)}, nil
 	}
-	block := lastBlock(tail)
-	if block == nil {
-		return nil, errors.New("is neither a hash nor an object with stepHash")
+	err := errors.New("is neither a hash nor an object with stepHash")
+	for _, key := range []string{resultKey, "error"} {
+		if i := bytes.LastIndex(append([]byte("\n"), tail...), []byte("\n"+key+":")); i >= 0 {
+			var w wire
+			if w, err = parseYAML(tail[i:]); err == nil {
+				return w, nil
+			}
+		}
 	}
-	return parseYAML(block)
+	return nil, err
 }
 
 // parseObject parses a JSON object or a YAML flow mapping.
@@ -176,16 +181,6 @@ func parseObject(line []byte) (wire, error) {
 	return nil, fmt.Errorf("is not valid JSON: %w", err)
 }
 
-// lastBlock returns the text from the last line that starts a result, or nil.
-func lastBlock(tail []byte) []byte {
-	for _, key := range []string{"stepHash:", "error:"} {
-		if i := bytes.LastIndex(append([]byte("\n"), tail...), []byte("\n"+key)); i >= 0 {
-			return tail[i:]
-		}
-	}
-	return nil
-}
-
 // parseYAML parses a YAML result. It keeps hashes and IDs as written, because YAML reads 0123456789012 and
 // 1234567890E12 as numbers.
 func parseYAML(src []byte) (wire, error) {
@@ -197,13 +192,15 @@ func parseYAML(src []byte) (wire, error) {
 		return nil, errors.New("is not a mapping")
 	}
 	w := wire{}
-	for _, key := range []string{resultKey, "sessionId", "detailHash", "role", "error", "rawHash", "durable", "hints", "usage"} {
+	for _, key := range []string{resultKey, "sessionId", "detailHash", "role", "error", "rawHash", "kind", "hints", "usage",
+		"durable", "retryAtMs", "repeated"} {
 		n := doc.Root.Get(key)
 		if n == nil {
 			continue
 		}
 		value := n.Value()
-		if key != "durable" && value != nil && n.Kind == yamldoc.Scalar {
+		typed := key == "durable" || key == "retryAtMs" || key == "repeated"
+		if !typed && value != nil && n.Kind == yamldoc.Scalar {
 			value = n.Text
 		}
 		w[key], _ = json.Marshal(value) // empty for a number that JSON lacks, such as .inf
@@ -223,7 +220,6 @@ const (
 type ending struct {
 	line    []byte // the last non-blank line, trimmed
 	tooLong bool   // maxLine or maxBlank was exceeded, and line is incomplete
-	ended   bool   // the file ends with a newline
 }
 
 // readEnding reads the last line of a file of the given size. It reads backwards, no more than necessary, and
@@ -237,7 +233,7 @@ func readEnding(f io.ReaderAt, size int64) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	e := ending{ended: end < size}
+	var e ending
 	if end == size-maxBlank || end-begin == maxLine {
 		e.tooLong = true
 		end = min(end, begin+chunk)

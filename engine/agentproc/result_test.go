@@ -25,7 +25,14 @@ func TestReadResult(t *testing.T) {
 			`{"stepHash":"0123456789ABC","sessionId":"s","detailHash":"1123456789ABC","role":"planner","usage":{"turns":2,"inputTokens":3},"durable":true}` + "\n",
 			protocol.Result{StepHash: hash, SessionID: "s", DetailHash: "1123456789ABC", Role: "planner", Usage: &protocol.Usage{Turns: 2, InputTokens: 3}, Durable: true},
 		},
-		"garbage behind it":             {"{\"stepHash\":\"0123456789ABC\"}\nbye\n\xff{\n", protocol.Result{StepHash: hash}},
+		"garbage behind it":          {"{\"stepHash\":\"0123456789ABC\"}\nbye\n\xff{\n", protocol.Result{StepHash: hash}},
+		"an object that mentions it": {"{\"stepHash\":\"0123456789ABC\"}\n{\"note\":\"no stepHash here\"}\nbye\n", protocol.Result{StepHash: hash}},
+		"an object that lacks it":    {"{\"stepHash\":\"0123456789ABC\"}\n{\"note\":\"no stepHash here\"}\n", protocol.Result{StepHash: hash}},
+		"a rate limit as yaml": {"{error: limit, kind: rate-limit, retryAtMs: 1700000000000, repeated: 2}\n", protocol.Result{
+			Error: "limit", Kind: protocol.FailedRateLimit, RetryAtMs: 1_700_000_000_000, Repeated: 2}},
+		"an error behind talk": {"stepHash: 0123456789ABC\nmore talk\nerror: no key\nkind: machine\n", protocol.Result{
+			Error: "no key", Kind: protocol.FailedMachine}},
+		"an error of a step":            {"stepHash: 0123456789ABC\nerror: no key\n", protocol.Result{StepHash: hash, Error: "no key"}},
 		"json after other output":       {"thinking…\n{\"a\":1}\n{\"stepHash\":\"0123456789ABC\"}\n", protocol.Result{StepHash: hash}},
 		"json without a last newline":   {"x\n" + `{"stepHash":"0123456789ABC"}`, protocol.Result{StepHash: hash}},
 		"blank lines and CRLF after it": {"{\"stepHash\":\"0123456789ABC\"}\r\n\r\n  \n\t\n", protocol.Result{StepHash: hash}},
