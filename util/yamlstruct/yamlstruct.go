@@ -135,11 +135,17 @@ func (d *Decoder) allowed(n *yamldoc.Node, v reflect.Value, is, path string) {
 	case is == "":
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
-			d.allowed(n, v.Index(i), is, path)
+			at := n
+			if i < len(n.Items) { // unless Before made the list
+				at = n.Items[i]
+			}
+			d.allowed(at, v.Index(i), is, path)
 		}
 	case v.Kind() == reflect.Map:
 		for _, e := range n.Entries {
-			d.allowed(e.Value, v.MapIndex(reflect.ValueOf(e.Text)), is, Join(path, e.Text))
+			if item := v.MapIndex(reflect.ValueOf(e.Text)); item.IsValid() { // otherwise the map has a problem
+				d.allowed(e.Value, item, is, Join(path, e.Text))
+			}
 		}
 	case v.String() == "":
 	case is == "span":

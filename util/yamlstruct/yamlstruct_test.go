@@ -25,6 +25,7 @@ type outer struct {
 	Price float64           `json:"price"`
 	On    bool              `json:"on"`
 	List  []inner           `json:"list"`
+	Kinds []string          `json:"kinds" is:"one|two"`
 }
 
 func TestDecode(t *testing.T) {
@@ -42,6 +43,7 @@ func TestDecode(t *testing.T) {
 	for text, at := range map[string]string{
 		"nmae: x": "1:1", "name: [x]": "1:7", "kind: three": "1:7", "spans: {a: soon}": "1:12", "count: -1": "1:8",
 		"price: x": "1:8", "on: 1": "1:5", "list: x": "1:7", "list: [{wait: long}]": "1:15", "wait: 5": "1:7", "- x": "1:1",
+		"spans: !x {a: 3m}": "1:11", "spans: [a]": "1:8", "kinds: [one, three]": "1:14", "spans: {a: !x 3m}": "1:15",
 	} {
 		_, problems := decode(t, text)
 		require.Len(t, problems, 1, text)
