@@ -43,8 +43,6 @@ type Options struct {
 	Allow bool
 	// Private also allows addresses of this machine and its network.
 	Private bool
-	// UserAgent identifies the program to servers; default "uwf".
-	UserAgent string
 	// Timeout bounds a fetch including redirects; default 30 seconds.
 	Timeout time.Duration
 	// Resolver resolves names; default: the system's.
@@ -125,7 +123,7 @@ func (f Options) fetch(ctx context.Context, client *http.Client, w *tools.Worksp
 	if err != nil {
 		return "", fmt.Errorf("%q is not a URL. Write it in full, such as https://example.org/page", address)
 	}
-	req.Header.Set("User-Agent", f.agent())
+	req.Header.Set("User-Agent", "uwf")
 	req.Header.Set("Accept", "text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.5")
 	res, err := client.Do(req)
 	if err != nil {
@@ -137,13 +135,6 @@ func (f Options) fetch(ctx context.Context, client *http.Client, w *tools.Worksp
 		return "", explainFetch(ctx, u, err)
 	}
 	return show(w, res, page), nil
-}
-
-func (f Options) agent() string {
-	if f.UserAgent == "" {
-		return "uwf"
-	}
-	return f.UserAgent
 }
 
 // explainFetch returns an error that a model can act on.
@@ -314,7 +305,7 @@ func bareText(text string) string {
 		switch z.Next() {
 		case html.ErrorToken:
 			return b.String() // the end: reading from memory has no other errors
-		case html.StartTagToken:
+		case html.StartTagToken, html.SelfClosingTagToken: // a script can't close itself
 			name, _ := z.TagName()
 			hidden = string(name) == "script" || string(name) == "style"
 		case html.EndTagToken:

@@ -106,3 +106,8 @@ func TestFetch(t *testing.T) {
 	_, err := os.Stat(path)
 	require.NoError(t, err)
 }
+
+func TestBareText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "a\nb\nc\n", bareText("<p>a<br/>b<script/>evil()</script><style/>x{}</style><i/>c"))
+}
