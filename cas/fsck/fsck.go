@@ -436,7 +436,8 @@ func (c *check) chains(ctx context.Context) {
 			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Where(h), Message: fmt.Sprintf(format, args...)})
 		}
 		if s.index != unplaced && (s.index == 0) != (s.prev == "") {
-			wrong("its index is %d, but it has no previous step", s.index)
+			why := map[bool]string{true: "no", false: "a"}[s.prev == ""]
+			wrong("its index is %d, but it has %s previous step", s.index, why)
 			continue
 		}
 		for _, link := range []cas.Hash{s.prev, s.start} {

@@ -161,7 +161,8 @@ func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 // checkPlace checks that exactly the first step has no predecessor.
 func (s Step) checkPlace() error {
 	if s.Index < 0 || (s.Index == 0) != (s.Prev == nil) {
-		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but it has no previous step", s.Index)}
+		why := map[bool]string{true: "no", false: "a"}[s.Prev == nil]
+		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but it has %s previous step", s.Index, why)}
 	}
 	return nil
 }
