@@ -33,13 +33,14 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 			"external": {Command: "/bin/sh", Model: "opus"},
 			"claude":   {Command: filepath.Join(bin, "uwf-claude-code"), Model: "sonnet"},
 			"missing":  {Command: "uwf-no-such-program"},
+			"variable": {Command: "${PROGRAM}"},
 		},
 		DefaultAgent: "own", DefaultModel: "small",
 		AgentOverrides: map[string]map[string]string{"test": {"worker": "told"}},
 		ModelOverrides: map[string]string{"test.reviewer": "haiku", "test.tester": "large"},
 	}
 	caster := Caster{
-		Env: env.Env{Dir: bin}, Dirs: home.Dirs{Home: bin},
+		Env: env.Env{Dir: bin, Environ: []string{"PROGRAM=" + program}}, Dirs: home.Dirs{Home: bin},
 		Config: func(context.Context) (protocol.Config, error) { return config, nil },
 	}
 	cast := func(role string, o Choices) Casting {
@@ -54,6 +55,12 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 	require.Equal(t, "p l", cast("worker", Choices{}).Model)
 	require.Equal(t, "opus", cast("planner", Choices{Agent: "external"}).Model)
 	require.Equal(t, "external", cast("planner", Choices{Agent: "own", Agents: map[string]string{"planner": "external"}}).Agent)
+
+	// The program determines the limits, even if its name is in a variable.
+	config.Builtin = &protocol.BuiltinConfig{MaxCostUSD: 2}
+	worst := caster.Worst(t.Context(), protocol.Workflow{Name: "test"}, protocol.Limits{}, cast("planner", Choices{Agent: "variable"}))
+	require.NotNil(t, worst.CostUSD)
+	require.Equal(t, 2.0, *worst.CostUSD)
 
 	// Programs of others are shown as they would be run.
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "uwf-claude-code"), []byte("#!/bin/sh\n"), 0o755))

@@ -59,7 +59,7 @@ func (r Caster) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens
 		return nil, 0
 	}
 	most := settings.Agents[c.Agent].MaxCostUSD
-	if config.OwnsModels(c.Command[0]) {
+	if config.OwnsModels(cmp.Or(c.Path, c.Command[0])) { // the command may be a variable
 		most = 0
 		if b := settings.Builtin; b != nil {
 			most, tokens = b.MaxCostUSD, int64(b.MaxTokens)

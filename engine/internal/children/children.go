@@ -96,7 +96,8 @@ func (p Place) RetriesOfAll(parent heads.Facts) int { return parent.Attempts[p.A
 // so that each combination has a unique number.
 func (p Place) Attempt(parent heads.Facts, key string) int {
 	const apart = 1000
-	return p.RetriesOfAll(parent)*apart + parent.Attempts[p.AttemptKey(key)]
+	own := parent.Attempts[p.AttemptKey(key)]
+	return own/apart*apart*apart*apart + p.RetriesOfAll(parent)*apart + own%apart
 }
 
 // Find finds the children of a place; all lists those that its role requires.

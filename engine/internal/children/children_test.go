@@ -85,6 +85,8 @@ func TestAttempt(t *testing.T) {
 	require.Equal(t, 2, place.RetriesOfAll(f))
 	require.Equal(t, 2003, place.Attempt(f, "a"))
 	require.Equal(t, 2000, place.Attempt(f, "b"))
+	f.Attempts[place.AttemptKey("a")] = 1003
+	require.Equal(t, 1_000_002_003, place.Attempt(f, "a"), "not that of the third attempt after three retries of all")
 }
 
 // Labels are short, harmless and one line, for any item.
