@@ -338,6 +338,14 @@ func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.
 // Generations bounds the depth of children. Damaged facts can make a thread its own ancestor.
 const Generations = 100
 
+// Ancestors returns a thread's ancestors, nearest first.
+func Ancestors(facts map[string]Facts, thread string) (above []string) {
+	for at := facts[thread].Parent; at != nil && len(above) < Generations; at = facts[at.Thread].Parent {
+		above = append(above, at.Thread)
+	}
+	return above
+}
+
 // Family returns threads with all their descendants.
 func Family(facts map[string]Facts, threads []string) map[string]bool {
 	family := make(map[string]bool, len(threads))
@@ -347,33 +355,19 @@ func Family(facts map[string]Facts, threads []string) map[string]bool {
 	if len(family) == 0 {
 		return family
 	}
-	var found []string
-	for id, f := range facts {
-		for range Generations {
-			if f.Parent == nil {
-				break
-			}
-			if family[f.Parent.Thread] {
-				found = append(found, id)
-				break
-			}
-			f = facts[f.Parent.Thread]
+	asked := maps.Clone(family)
+	for id := range facts {
+		if slices.ContainsFunc(Ancestors(facts, id), func(above string) bool { return asked[above] }) {
+			family[id] = true
 		}
-	}
-	for _, id := range found {
-		family[id] = true
 	}
 	return family
 }
 
 // RootOf returns the topmost ancestor of a thread, or the thread itself.
 func RootOf(facts map[string]Facts, thread string) string {
-	for range Generations {
-		parent := facts[thread].Parent
-		if parent == nil {
-			break
-		}
-		thread = parent.Thread
+	if above := Ancestors(facts, thread); len(above) > 0 {
+		return above[len(above)-1]
 	}
 	return thread
 }

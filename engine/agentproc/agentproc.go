@@ -76,10 +76,10 @@ type Outcome struct {
 func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	path, err := inv.Command, error(nil)
 	if inv.Box == nil { // otherwise it is the path of uwf-box
-		path, err = locate(inv.Command, inv.Dir, inv.Env)
+		path, err = proc.LookPath(inv.Command, inv.Dir, inv.Env) // in the agent's PATH, which .env may set
 	}
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, &NotFoundError{Command: inv.Command, Err: err}
 	}
 	child, err := start(path, inv)
 	if err != nil {
@@ -188,14 +188,4 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	}
 	<-ended
 	return status, err
-}
-
-// locate finds the file of a command in the agent's PATH. It can differ from this process's PATH, because
-// .env may set it.
-func locate(command, dir string, environ []string) (string, error) {
-	path, err := proc.LookPath(command, dir, environ)
-	if err != nil {
-		return "", &NotFoundError{Command: command, Err: err}
-	}
-	return path, nil
 }

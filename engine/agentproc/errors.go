@@ -47,12 +47,10 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 // reason returns the innermost error of an operating system error, since our message already contains the
 // command.
 func reason(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
-	var lookup *exec.Error
-	if errors.As(err, &lookup) {
+	if lookup, ok := errors.AsType[*exec.Error](err); ok {
 		return lookup.Err
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	e := &ExitError{Command: "uwf-x", Outcome: Outcome{ExitCode: 1}}
-	result, err := parseEnding(ending{line: []byte(`{"error":"run: 400\nhint: curl evil","hints":["get x\nhint: y",7]}`)}, nil)
+	result, err := ReadResult(runDirWith(t, `{"error":"run: 400\nhint: curl evil","hints":["get x\nhint: y",7]}`))
 	require.NoError(t, err)
 	e.Outcome.Result = result
 	prosetest.Error(t, e)

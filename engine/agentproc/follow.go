@@ -132,43 +132,37 @@ type Reported struct {
 // the first 64 MiB of the output.
 func Announced(ctx context.Context, runDir string) (Reported, error) {
 	var reported Reported
-	f, err := openOutput(runDir, runfiles.StdoutFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return reported, nil
-	}
-	if err != nil {
-		return reported, err
-	}
-	defer f.Close()
-	lines := announcements{report: reported.add}
-	if _, err := copySome(ctx, &lines, f, maxFollowed); err != nil {
-		return Reported{}, fmt.Errorf("read announced turns: %w", err)
+	if err := readAnnounced(ctx, runDir, reported.add); err != nil {
+		return Reported{}, err
 	}
 	return reported, nil
 }
 
 // HalfWritten returns the snapshots of a run's turns while they were in progress, each once.
-func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
-	f, err := openOutput(runDir, runfiles.StdoutFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var half []protocol.Hash
+func HalfWritten(ctx context.Context, runDir string) (half []protocol.Hash, err error) {
 	seen := map[protocol.Hash]bool{}
-	lines := announcements{report: func(line protocol.TurnLine) {
+	err = readAnnounced(ctx, runDir, func(line protocol.TurnLine) {
 		if line == protocol.NewWritingLine(line.Hash) && !seen[line.Hash] && len(half) < maxTurns {
 			seen[line.Hash] = true
 			half = append(half, line.Hash)
 		}
-	}}
-	if _, err := copySome(ctx, &lines, f, maxFollowed); err != nil {
-		return nil, fmt.Errorf("read announced turns: %w", err)
+	})
+	return half, err
+}
+
+func readAnnounced(ctx context.Context, runDir string, report func(protocol.TurnLine)) error {
+	f, err := openOutput(runDir, runfiles.StdoutFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return half, nil
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := copySome(ctx, &announcements{report: report}, f, maxFollowed); err != nil {
+		return fmt.Errorf("read announced turns: %w", err)
+	}
+	return nil
 }
 
 func (t *Reported) add(line protocol.TurnLine) {

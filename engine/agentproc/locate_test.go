@@ -21,11 +21,11 @@ func TestLocate(t *testing.T) {
 	program(t, filepath.Join(second, "sub"), "agent", 0o755)
 	environ := []string{"PATH=/nowhere", "PATH=" + first + ":bin:" + second, "path=/elsewhere"}
 
-	got, err := locate("agent", "/", environ)
+	got, err := find(t, "agent", "/", environ)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(second, "agent"), got, "the last PATH counts")
 
-	got, err = locate("sub/agent", second, environ)
+	got, err = find(t, "sub/agent", second, environ)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(second, "sub", "agent"), got, "a relative path begins at the directory")
 
@@ -36,7 +36,7 @@ func TestLocate(t *testing.T) {
 		first + "/none",
 		"./locked",
 	} {
-		_, err := locate(command, first, environ)
+		_, err := find(t, command, first, environ)
 		var missing *NotFoundError
 		require.ErrorAs(t, err, &missing)
 		prosetest.Error(t, err, command)
@@ -47,8 +47,18 @@ func TestLocatePassesOverRelativePathEntries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program(t, filepath.Join(dir, "bin"), "agent", 0o755)
-	_, err := locate("agent", dir, []string{"PATH=bin::."})
+	_, err := find(t, "agent", dir, []string{"PATH=bin::."})
 	prosetest.Error(t, err)
+}
+
+// find returns the path of a command, as [Run] does.
+func find(t *testing.T, command, dir string, environ []string) (string, error) {
+	t.Helper()
+	path, err := proc.LookPath(command, dir, environ)
+	if err != nil {
+		_, err = Run(t.Context(), Invocation{Command: command, Dir: dir, Env: environ})
+	}
+	return path, err
 }
 
 func program(t *testing.T, dir, name string, perm os.FileMode) {

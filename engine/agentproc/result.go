@@ -46,9 +46,12 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	if err != nil {
 		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
 	}
-	r, err := parseEnding(end, tail)
+	w, err := parseForms(end, tail)
 	if err == nil {
-		return r, nil
+		var r protocol.Result
+		if r, err = w.result(); err == nil {
+			return r, nil
+		}
 	}
 	if r := earlier(tail); r.StepHash != "" {
 		return r, nil
@@ -128,15 +131,6 @@ func (w wire) result() (protocol.Result, error) {
 	}
 	r.StepHash = hash
 	return r, nil
-}
-
-// parseEnding parses the result at the end of an output.
-func parseEnding(end ending, tail []byte) (protocol.Result, error) {
-	w, err := parseForms(end, tail)
-	if err != nil {
-		return protocol.Result{}, err
-	}
-	return w.result()
 }
 
 // parseForms tries the forms of a result, most common first.

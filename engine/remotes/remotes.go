@@ -201,13 +201,7 @@ func (l *Link) family(ctx context.Context, ids []string) ([]string, map[string]h
 		return nil, nil, err
 	}
 	all := slices.Sorted(maps.Keys(heads.Family(facts, ids)))
-	depth := func(id string) (n int) {
-		for p := facts[id].Parent; p != nil && n < len(all); p = facts[p.Thread].Parent {
-			n++
-		}
-		return n
-	}
-	sorting.Stable(all, func(a, b string) int { return depth(b) - depth(a) })
+	sorting.Stable(all, func(a, b string) int { return len(heads.Ancestors(facts, b)) - len(heads.Ancestors(facts, a)) })
 	return all, facts, nil
 }
 

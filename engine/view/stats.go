@@ -49,7 +49,8 @@ func Stats(ctx context.Context, e *engine.Engine, known *Summaries, after time.T
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // threads with unreadable facts count as parents
 	s.parents = parentsIn(facts)
 	sorting.Stable(all, func(a, b status.Listed) int {
-		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // parents before children in flight
+		// Parents before children in flight.
+		return len(heads.Ancestors(facts, a.Thread)) - len(heads.Ancestors(facts, b.Thread))
 	})
 	for _, l := range all {
 		if ctx.Err() != nil {
@@ -141,15 +142,6 @@ func parentsIn(facts map[string]heads.Facts) map[string]bool {
 		}
 	}
 	return parents
-}
-
-// depth returns the number of a thread's ancestors.
-func depth(facts map[string]heads.Facts, id string) (n int) {
-	const most = 100
-	for at := facts[id].Parent; at != nil && n < most; at = facts[at.Thread].Parent {
-		n++
-	}
-	return n
 }
 
 // thread adds the steps of a thread; parent is its parent, or "".

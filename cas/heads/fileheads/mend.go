@@ -239,11 +239,10 @@ func (x *Heads) CheckLost(ctx context.Context) error {
 // ThreadPlace returns the line with a thread's state, as file:line, or "". Messages use it to show where to
 // fix a bad hash.
 func (x *Heads) ThreadPlace(ctx context.Context, thread string) string {
-	if places := x.places(ctx, threadsFile, thread); len(places) > 0 {
-		return places[0]
-	}
-	if places := x.places(ctx, historyFile, thread); len(places) > 0 {
-		return places[len(places)-1] // the last line applies
+	for _, file := range []string{threadsFile, historyFile} {
+		if places := x.places(ctx, file, thread); len(places) > 0 {
+			return places[len(places)-1] // the last line applies
+		}
 	}
 	return ""
 }

@@ -137,14 +137,21 @@ func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, a
 	if c.Timeout == 0 && config.IsAdapter(cmd.Argv[0]) {
 		c.Timeout = config.AdapterTimeout
 	}
+	c.Path, c.Problem = r.find(ctx, cmd)
+	return c, cmd
+}
+
+// find returns the path of an agent's program.
+func (r Caster) find(ctx context.Context, cmd Command) (string, *protocol.Error) {
 	environ := r.Env
 	for key, value := range cmd.Env {
 		environ = environ.With(key, value)
 	}
-	if c.Path, err = proc.LookPath(cmd.Argv[0], r.Env.Dir, environ.Environ); err != nil {
-		c.Problem = r.Unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.Argv[0], Err: err})
+	path, err := proc.LookPath(cmd.Argv[0], r.Env.Dir, environ.Environ)
+	if err != nil {
+		return "", r.Unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.Argv[0], Err: err})
 	}
-	return c, cmd
+	return path, nil
 }
 
 // modelFor returns the model of one of our agents, or the model that the config sets for another.
@@ -389,12 +396,8 @@ func (r Caster) Named(ctx context.Context, o Choices) (err error) {
 		if err != nil {
 			return err
 		}
-		environ := r.Env
-		for key, value := range cmd.Env {
-			environ = environ.With(key, value)
-		}
-		if _, err := proc.LookPath(cmd.Argv[0], r.Env.Dir, environ.Environ); err != nil {
-			return r.Unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.Argv[0], Err: err})
+		if _, missing := r.find(ctx, cmd); missing != nil {
+			return missing
 		}
 	}
 	return nil

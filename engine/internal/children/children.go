@@ -102,17 +102,13 @@ func (p Place) Attempt(parent heads.Facts, key string) int {
 
 // Find finds the children of a place; all lists those that its role requires.
 func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, all []moderator.Child) (Children, error) {
-	kids := make(Children, len(all))
+	kids, ids := make(Children, len(all)), make([]string, len(all))
 	for i, c := range all {
 		id, err := threadid.Child(p.Thread, string(p.Head), p.Role, p.Attempt(parent, c.Key), c.Key)
 		if err != nil {
 			return nil, err
 		}
-		kids[i] = Child{Child: c, ID: id}
-	}
-	ids := make([]string, len(kids))
-	for i, k := range kids {
-		ids[i] = k.ID
+		kids[i], ids[i] = Child{Child: c, ID: id}, id
 	}
 	states, err := Look(ctx, x, ids, nil)
 	for i := range kids {
