@@ -225,10 +225,8 @@ func (c *collection) markRoots(ctx context.Context) error {
 	// The roots of the index come first, because damage below them counts.
 	for _, home := range c.options.Homes {
 		x := fileheads.Open(home, durable.OS())
-		if _, failed := os.Stat(home); err == nil {
-			err = failed
-		}
-		if err == nil {
+		_, failed := os.Stat(home)
+		if err = cmp.Or(err, failed); err == nil {
 			err = indexRoots(ctx, x, !c.roots.same(x.HistoryPath()), known)
 		}
 	}

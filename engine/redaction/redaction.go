@@ -143,9 +143,15 @@ func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, 
 		}
 		c.sessions = append(c.sessions, id)
 	}
-	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", id+".*.json"))
+	return c.findNotes(id)
+}
+
+// findNotes collects the IDs in the records of agents.
+func (c *copies) findNotes(id string) error {
+	sessions := os.DirFS(c.dirs.Sessions()) // its path is not a pattern
+	notes, err := fs.Glob(sessions, "*/"+id+".*.json")
 	for _, path := range notes {
-		data, _ := os.ReadFile(path) // without it, there is nothing to remove
+		data, _ := fs.ReadFile(sessions, path) // without it, there is nothing to remove
 		for line := range bytes.Lines(data) {
 			var note struct{ SessionID string }
 			if json.Unmarshal(line, &note) == nil {

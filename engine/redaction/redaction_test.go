@@ -1,6 +1,8 @@
 package redaction
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,6 +42,17 @@ func TestLearn(t *testing.T) {
 			assert.False(t, got.texts.Holds(text), "%s: %s", c.name, text)
 		}
 	}
+}
+
+// The path of a home is not a pattern.
+func TestNotesInAnyHome(t *testing.T) {
+	t.Parallel()
+	c := copies{dirs: home.Dirs{Home: filepath.Join(t.TempDir(), "[home]")}}
+	dir := filepath.Join(c.dirs.Sessions(), "p")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "T1.worker-0.json"), []byte(`{"sessionId":"a-session"}`), 0o600))
+	require.NoError(t, c.findNotes("T1"))
+	require.Equal(t, []string{"a-session"}, c.sessions)
 }
 
 func TestOurs(t *testing.T) {
