@@ -516,8 +516,7 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 			continue
 		}
 		for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
-			err := hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
-			if err != nil && !isMadeByAgent(err) {
+			if err := rootsIn(ctx, runfiles.Dir(dir), name, mark); err != nil && !isMadeByAgent(err) {
 				return err
 			}
 		}
@@ -528,6 +527,19 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 // isMadeByAgent reports whether a path is something that only an agent creates, without references.
 func isMadeByAgent(err error) bool {
 	return errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError))
+}
+
+// rootsIn calls mark with the hashes in a file of a run. In its record, the last line counts, and one that isn't complete.
+func rootsIn(ctx context.Context, dir runfiles.Dir, name string, mark func(cas.Hash) error) error {
+	if name != runfiles.RecordFile {
+		return hashesIn(ctx, dir.File(name), safeopen.NoFollow, mark)
+	}
+	data, err := dir.Read(name, runfiles.MaxRecord)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	rest := data[bytes.LastIndexByte(data, '\n')+1:]
+	return hashesOf(ctx, bytes.NewReader(bytes.Join([][]byte{durable.LastLine(data), rest}, []byte("\n"))), mark)
 }
 
 // entriesOf returns what is in a directory: in that of runs, their directories, and what agents put beside them.

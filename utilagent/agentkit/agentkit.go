@@ -52,7 +52,7 @@ type Options struct {
 	ForksSessions  bool
 	CutsSessions   bool
 	CopiesSessions bool
-	// Enters: Run calls Entered of package runenv before anything can change the session.
+	// Enters is for the adapters of this module: Run itself calls Entered of runenv before anything changes the session.
 	Enters bool
 	// Instant: Run usually returns at once, so signals need not be handled: until Run calls AwaitSignals of package
 	// util/proc, they kill the process.
