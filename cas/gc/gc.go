@@ -264,7 +264,7 @@ func (c *collection) markYoung(ctx context.Context) error {
 		}
 		if i.Tombstone {
 			_, err := c.store.Get(ctx, i.Hash)
-			if redacted, ok := cas.AsRedacted(err); !ok || !redacted.Tombstone.Foreign { // unreadable: it may be ours
+			if redacted, ok := cas.AsRedacted(err); err != nil && (!ok || !redacted.Tombstone.Foreign) { // it may be ours
 				c.marks.set(i.Hash)
 			}
 		}
