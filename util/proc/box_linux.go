@@ -3,6 +3,7 @@ package proc
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -56,19 +57,20 @@ func StartAhead(path string, b Box, withParent bool) *Ahead {
 	return a
 }
 
-// take returns the child unless it is of another kind, or did not start.
+// take returns the child unless it is of another kind, or did not start. Otherwise it ends it.
 func (a *Ahead) take(kind boxKind) *waiting {
 	if a == nil {
 		return nil
 	}
-	if a.kind != kind || !a.seesMounts() {
-		a.Discard()
+	defer a.mounts.Close()
+	w, err := a.start()
+	if err != nil || !w.taken.CompareAndSwap(false, true) {
 		return nil
 	}
-	defer a.mounts.Close()
-	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
+	if a.kind == kind && a.seesMounts() {
 		return w
 	}
+	_ = w.discard()
 	return nil
 }
 
@@ -84,15 +86,7 @@ func (a *Ahead) seesMounts() bool {
 }
 
 // Discard ends the child if no command has taken it. a may be nil.
-func (a *Ahead) Discard() {
-	if a == nil {
-		return
-	}
-	defer a.mounts.Close()
-	if w, err := a.start(); err == nil && w.taken.CompareAndSwap(false, true) {
-		_ = w.discard()
-	}
-}
+func (a *Ahead) Discard() { _ = a.take(boxKind{}) } // which no child is
 
 // waiting is a uwf-box that waits for its plan.
 type waiting struct {
@@ -137,8 +131,11 @@ func (k boxKind) start() (*waiting, error) {
 	if !k.creates {
 		err = k.mapIDs(w.child.Pid())
 	}
-	if err != nil {
-		return nil, errors.Join(err, w.discard())
+	if err != nil { // also if it has crashed, which whoever waits for its report finds
+		crashed := func() bool { return look(w.child.Pid()).state == "Z" }
+		if ok, _ := waitUntil(context.Background(), killedWait, crashed); !ok {
+			return nil, errors.Join(err, w.discard())
+		}
 	}
 	return w, nil
 }
