@@ -289,7 +289,7 @@ func (r *Reader) readAncestorLimits(ctx context.Context, parent *heads.Parent) (
 		}
 		parent = facts.Parent
 	}
-	return nil, fault.New(protocol.CodeCorrupt, "thread %s has more than %d ancestors", parent.Thread, heads.Generations)
+	return nil, fault.New(protocol.CodeCorrupt, "a thread has %d ancestors or more", heads.Generations)
 }
 
 // costWithChildren returns the cost of a thread and its descendants that are not joined yet, or whose role is being

@@ -37,7 +37,8 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 	if dir == "" {
 		return nil
 	}
-	if err = os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, syscall.ENOTDIR) { // a file: that is reported below
+	// A file or a link is reported below.
+	if err = os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	c, err := e.Config(ctx)

@@ -386,7 +386,7 @@ func (r *Remote) redacted() (map[protocol.Tree]bool, error) {
 // content, the content stays, and Remains lists it. shared includes the snapshots of other threads; without
 // it, it is an error if another thread contains the path.
 func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out protocol.FilesRedacted, err error) {
-	held, err := r.lock(ctx, "remote-put", durable.Lock)
+	held, err := r.lock(ctx, "remote-put", durable.LockExclusive)
 	if err != nil {
 		return out, err
 	}

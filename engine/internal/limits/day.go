@@ -148,8 +148,8 @@ func (d Day) read() (s spent) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (json.Unmarshal(data, &s) != nil || !s.plausible()) {
 		s = spent{Unknown: true}
 	}
-	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) {
-		s.unread = err
+	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		s.unread = err // it may be readable soon, unlike the file of another user
 	}
 	if s.Counted == nil {
 		s.Counted = map[string]protocol.Hash{}

@@ -125,17 +125,15 @@ func TestADamagedSum(t *testing.T) {
 // A file that can't be read now is not replaced.
 func TestAnUnreadableSum(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() <= 0 {
-		t.Skip("root reads everything")
-	}
 	d, _ := today(t, protocol.DayLimits{CostUSD: 1})
 	require.NoError(t, d.Count("a", "", usage(0.25, 10)))
 	path := filepath.Join(d.of.Dir, dayFile)
-	require.NoError(t, os.Chmod(path, 0))
+	require.NoError(t, os.Rename(path, path+".now"))
+	require.NoError(t, os.Symlink(path, path)) // any error that says nothing of the file
 	require.NotZero(t, d.UsedUp())
 	require.Error(t, d.Count("a", "", usage(0.5, 10)))
 	require.Error(t, d.Note())
-	require.NoError(t, os.Chmod(path, 0o600))
+	require.NoError(t, os.Rename(path+".now", path))
 	require.Zero(t, d.UsedUp())
 	spent, _ := d.Spent()
 	require.InDelta(t, 0.25, spent.CostUSD, 0)

@@ -235,10 +235,7 @@ func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, fun
 	c, off := s.holding(settings, agentproc.Invocation{Plain: true, Dir: cmd.Dir})
 	c.Readable = append(c.Readable, named(cmd.Args)...) // the user has typed these paths
 	held, end, err := s.held(ctx, settings, c, off, cmd)
-	return held, func() {
-		_, _, removed := end()
-		removed()
-	}, err
+	return held, func() { _, _, removed := end(); removed() }, err
 }
 
 // linked returns the targets of a work tree's workspace.link links.
@@ -265,8 +262,7 @@ func named(words []string) (files []string) {
 }
 
 // held sandboxes a command. end reverts forbidden changes, describes them, and reports whether no process has
-// outlived the command. The temporary files are removed meanwhile: if directories in them were mount points, that takes
-// longer than most steps.
+// outlived the command. Its temporary files are removed meanwhile, since mount points in them take milliseconds.
 func (s *Sandbox) held(
 	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
 ) (held proc.Command, end func() (message string, contained bool, removed func()), err error) {
@@ -298,7 +294,12 @@ func (s *Sandbox) held(
 	}
 	return held, func() (string, bool, func()) {
 		message, closed := done(), make(chan error, 1)
-		go func() { closed <- w.Close() }()
+		remove, top := func() { closed <- w.Close() }, gitdir.Top(cmd.Dir)
+		if top != "" && strings.HasPrefix(safeopen.Resolved(os.TempDir()), top+string(filepath.Separator)) {
+			remove() // the step's snapshot must not contain them
+		} else {
+			go remove()
+		}
 		return message, held.Box != nil && w.Unboxed() == nil, func() {
 			if err := <-closed; err != nil { // the command has finished nevertheless
 				s.warn("cannot remove the temporary files of a command: " + err.Error())

@@ -68,11 +68,11 @@ type Entry struct {
 // read returns the entry at a path, or nil if it is absent. It reads at most most bytes of text.
 func read(root *os.Root, name string, most int64) (*Entry, error) {
 	info, err := root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil
-	}
-	if err != nil {
+	if no := syscall.Errno(0); errors.As(err, &no) && no != syscall.ENOENT && no != syscall.ENOTDIR {
 		return nil, err
+	}
+	if err != nil { // absent, or behind a link out of the space, such as objects that another repository shares
+		return nil, nil
 	}
 	e := &Entry{Mode: info.Mode()}
 	switch {

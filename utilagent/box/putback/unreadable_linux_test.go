@@ -121,3 +121,19 @@ func TestClosedDirectory(t *testing.T) {
 		}
 	}
 }
+
+// A repository whose objects are behind a link, as several repositories share them, is saved nevertheless.
+func TestSharedObjects(t *testing.T) {
+	t.Parallel()
+	place, files := newRepository(t)
+	require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(place.Workspace, ".git/objects")))
+	b, err := putback.Begin(place, nil)
+	require.NoError(t, err)
+	require.True(t, b.Kept(filepath.Join(place.Workspace, ".git")))
+	require.NoError(t, os.WriteFile(files[1], []byte("evil\n"), 0o600))
+	_, err = b.End(t.Context(), none, nil)
+	require.NoError(t, err)
+	text, err := os.ReadFile(files[1])
+	require.NoError(t, err)
+	require.Equal(t, "mine\n", string(text))
+}
