@@ -529,7 +529,7 @@ func isMadeByAgent(err error) bool {
 	return errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError))
 }
 
-// rootsIn calls mark with the hashes in a file of a run. In its record, the last line counts, and one that isn't complete.
+// rootsIn marks the hashes in a file of a run. Of its record, only the last line and an incomplete one count.
 func rootsIn(ctx context.Context, dir runfiles.Dir, name string, mark func(cas.Hash) error) error {
 	if name != runfiles.RecordFile {
 		return hashesIn(ctx, dir.File(name), safeopen.NoFollow, mark)
@@ -542,7 +542,7 @@ func rootsIn(ctx context.Context, dir runfiles.Dir, name string, mark func(cas.H
 	return hashesOf(ctx, bytes.NewReader(bytes.Join([][]byte{durable.LastLine(data), rest}, []byte("\n"))), mark)
 }
 
-// entriesOf returns what is in a directory: in that of runs, their directories, and what agents put beside them.
+// entriesOf returns the paths in a directory. In the directory of runs, agents may have added their own.
 func entriesOf(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, protocol.CodeInterrupted, coded.Code)
 }
 
-// If it can't be told whether a workflow of the project hides a registered one, it doesn't start unasked.
+// With an unreadable registry, a project's workflow might hide a registered one, so it is refused.
 func TestUnreadableRegistry(t *testing.T) {
 	t.Parallel()
 	e, c, _ := opened(t)

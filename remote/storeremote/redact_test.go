@@ -73,7 +73,7 @@ func TestRedactionReadsEverything(t *testing.T) {
 	require.FileExists(t, objectPath(r, secretFile().ID))
 }
 
-// A client that was told that a file is missing must not store it after a redaction.
+// A client may learn that a file is missing just before its redaction. It must not store the file afterwards.
 func TestRedactionExcludesPuts(t *testing.T) {
 	t.Parallel()
 	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)

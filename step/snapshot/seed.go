@@ -337,8 +337,8 @@ func linkIndex(from, to string) error {
 	return err
 }
 
-// copyIndex copies an index after a change, with its time, which git compares with those of files, unless there is none
-// yet. Git can rebuild an index, so it isn't flushed.
+// copyIndex changes an index and writes it to another path, if it exists. It keeps its time, which git compares with
+// the times of files. Git can rebuild an index, so it isn't flushed.
 func copyIndex(from, to string, change func(index []byte)) (index []byte, err error) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {

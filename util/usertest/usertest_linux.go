@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// nobody is the ordinary user.
+// nobody is the id of the user that runs the test.
 const nobody = 65534
 
 // prefix is the prefix of the names of homes.

@@ -140,7 +140,7 @@ func TestWriting(t *testing.T) {
 	require.Equal(t, []string{"Ha", "Half do"}, seen)
 }
 
-// The record says that the session changes before it can.
+// The session is marked as changed before the program can change it.
 func TestEntered(t *testing.T) {
 	t.Parallel()
 	for _, enters := range []bool{false, true} {

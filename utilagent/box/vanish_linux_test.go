@@ -37,7 +37,7 @@ func TestVanishingWorktree(t *testing.T) {
 	}
 }
 
-// Another one of the same name may also be there by then.
+// Meanwhile, the worktree may have been created again.
 func TestReplacedWorktree(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

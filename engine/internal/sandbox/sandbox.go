@@ -262,7 +262,7 @@ func named(words []string) (files []string) {
 }
 
 // held sandboxes a command. end reverts forbidden changes, describes them, and reports whether no process has
-// outlived the command. Its temporary files are removed meanwhile, since mount points in them take milliseconds.
+// outlived the command. Its temporary files are removed in the background.
 func (s *Sandbox) held(
 	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
 ) (held proc.Command, end func() (message string, contained bool, removed func()), err error) {

@@ -129,7 +129,7 @@ func TestWhatWasRemovedDoesNotComeBack(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What there is no room for takes none.
+// The texts of nodes beyond the limit are not stored.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	var s summary.Set

@@ -247,7 +247,7 @@ func (m Merging) Restore(ctx context.Context, perm fs.FileMode) (messages []stri
 	return messages, errors.Join(err, endcheck.Replace(m.Root, m.Name, text, perm))
 }
 
-// kept returns the config as it was, with the permitted ones of the changes in left.
+// kept returns the original config with the permitted changes from left.
 func (m Merging) kept(ctx context.Context, left []byte) (text []byte, messages []string, err error) {
 	c, messages, err := m.choose(ctx, left)
 	if c != nil {
