@@ -124,7 +124,7 @@ func (d *decoder) Line(line []byte) ([]cliagent.Event, bool) {
 	default:
 		room := maxAnswer - d.answer.Len()
 		d.cut = len(line) > room
-		d.answer.Write(line[:min(len(line), room)])
+		d.answer.Write(line[:max(min(len(line), room), 0)]) // a line ending can exceed the limit
 		d.answer.WriteByte('\n')
 	}
 	return nil, true

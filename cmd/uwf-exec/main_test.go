@@ -78,6 +78,17 @@ func TestDecoder(t *testing.T) {
 	require.Contains(t, seen.Message, "half an ans")
 }
 
+// A line may end exactly at the limit, and more lines may follow.
+func TestAnswerAsLongAsTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, rest := range []string{"", "\n", "\nmore\n", "\n\nmore\n"} {
+		seen, err := cliagent.Replay(t.Context(), adapter(&options{}), cliagent.Call{}, strings.NewReader(strings.Repeat("x", maxAnswer)+rest), cliagent.Exit{})
+		require.NoError(t, err)
+		require.Equal(t, cliagent.OK, seen.Kind)
+		require.Equal(t, strings.Contains(rest, "more"), strings.Contains(seen.Answer, "continues"), "%q", rest)
+	}
+}
+
 // A command run by a shell is a single quoted argument.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
