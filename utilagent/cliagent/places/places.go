@@ -232,7 +232,7 @@ func resolved(path string) string {
 
 // file gives the program a copy of a file and a link to it. Changes to the copy are dropped.
 func (l *Layers) file(p programs.Place, path, dir string) error {
-	text, err := safeopen.ReadFile(path, maxLogin, safeopen.Follow)
+	text, err := safeopen.ReadFile(path, maxSession, safeopen.Follow) // Claude Code keeps a history in it
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = []byte(p.Content), nil
 	}
@@ -338,7 +338,7 @@ func (l layer) put(upper *os.Root, name string, text []byte, mode fs.FileMode) e
 	} else if err == nil {
 		mode = info.Mode().Perm()
 	}
-	err := disk.MkdirAll(filepath.Dir(path), 0o700)
+	err := errors.Join(durable.OS().MkdirAll(l.path, 0o700), disk.MkdirAll(filepath.Dir(path), 0o700))
 	if err == nil {
 		err = durable.WriteFile(disk, path, text, mode)
 	}

@@ -85,3 +85,25 @@ func TestNoOwnDirectoryIsWrittenWhole(t *testing.T) {
 		}
 	}
 }
+
+// A program whose user has no directory for it yet writes its login and its session to a new one, and its own file can
+// be as large as a session.
+func TestFirstStepWithAProgram(t *testing.T) {
+	t.Parallel()
+	home, kept := t.TempDir(), t.TempDir()
+	env := func(name string) string { return map[string]string{"HOME": home}[name] }
+	large := make([]byte, maxLogin+1)
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".claude.json"), large, 0o600))
+	l, err := Over([]string{"claude"}, "/work", t.TempDir(), kept, env)
+	require.NoError(t, err)
+	upper := filepath.Join(kept, keyOf(filepath.Join(home, ".claude")), upperDir)
+	require.NoError(t, os.MkdirAll(filepath.Join(upper, "projects/-work"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(upper, ".credentials.json"), []byte("new"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(upper, "projects/-work/s.jsonl"), []byte("one"), 0o600))
+	require.NoError(t, l.CopyBack([]string{"s"}))
+	for name, want := range map[string]string{".credentials.json": "new", "projects/-work/s.jsonl": "one"} {
+		text, err := os.ReadFile(filepath.Join(home, ".claude", name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+}
