@@ -103,7 +103,7 @@ func sweepCaches(sets, newest string) {
 		}
 		info, err := os.Lstat(note)
 		_, gone := os.Lstat(filepath.Dir(string(repository))) // a workspace may have no .git
-		if err == nil && now.ModTime().Sub(info.ModTime()) < month && !isGone(gone) {
+		if err == nil && now.ModTime().Sub(info.ModTime()) < month && !errors.Is(gone, fs.ErrNotExist) {
 			continue
 		}
 		if safeopen.RemoveAll(strings.TrimSuffix(note, usedSuffix)) == nil { // also Go's read-only module directories
@@ -111,8 +111,6 @@ func sweepCaches(sets, newest string) {
 		}
 	}
 }
-
-func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // cacheHome returns the user's general cache directory and creates it if necessary, or returns "".
 func cacheHome(environ []string) string {

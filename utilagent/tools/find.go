@@ -99,11 +99,6 @@ type errFile struct{ name string }
 
 func (e errFile) Error() string { return e.name + " is a file. Name a directory" }
 
-func isFile(err error) bool {
-	var e errFile
-	return errors.As(err, &e)
-}
-
 func bound(n, normal, most int) int {
 	if n <= 0 {
 		return normal

@@ -72,7 +72,7 @@ func (w *Workspace) grep(ctx context.Context, a grepArgs) (string, error) {
 // grepFiles returns the sorted files to search.
 func (w *Workspace) grepFiles(ctx context.Context, a grepArgs) (names []string, all bool, err error) {
 	dir, err := w.searchDir(a.Path)
-	if isFile(err) {
+	if errors.As(err, new(errFile)) {
 		local, err := w.resolve(a.Path)
 		return []string{filepath.ToSlash(local)}, true, err
 	}

@@ -178,7 +178,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	}
 	timeout := defaultTimeout
 	if a.Timeout > 0 {
-		timeout = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
+		timeout = time.Duration(min(a.Timeout, int(maxTimeout.Seconds()))) * time.Second
 	}
 	mark := protocol.EnvCommand + "=" + rand.Text()
 	cmd.Env = append(slices.Clip(cmd.Env), mark)
@@ -667,6 +667,9 @@ func splitWords(line string) ([]string, error) {
 				return nil, err
 			}
 			i += n
+		case strings.HasPrefix(line[i:], "\\\n"): // the command continues in the next line
+			i++
+			continue
 		case c == '\\' && i+1 < len(line):
 			i++
 			word.WriteByte(line[i])

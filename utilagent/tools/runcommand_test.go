@@ -56,6 +56,7 @@ func TestRunsShellCommands(t *testing.T) {
 		{"outside", args{"command": "true", "cwd": ".."}, "Error: .. is outside the workspace"},
 		{"no directory", args{"command": "true", "cwd": "sub/f"}, "Error: cwd sub/f is not a directory"},
 		{"nothing", args{"command": " "}, "Error: the command is empty"},
+		{"a timeout beyond every limit", args{"command": "echo a", "timeout": float64(1 << 40)}, "a\n[exit 0]"},
 	}
 	_, r := commands(t, Commands{Shell: true})
 	for _, c := range cases {
@@ -68,6 +69,7 @@ func TestAllowListRunsWithoutAShell(t *testing.T) {
 	_, r := commands(t, Commands{Allow: []string{"echo", "printf"}})
 	prosetest.Text(t, call(t, r, "run_command", args{"command": `echo "a b" '$HOME' \* 2>&1`}))
 	require.Equal(t, "HEAD~1 a#b\n[exit 0]", call(t, r, "run_command", args{"command": `echo HEAD~1 a#b`}))
+	require.Equal(t, "a b c\n[exit 0]", call(t, r, "run_command", args{"command": "echo a \\\n  b\\\n c"}), "a line goes on after a backslash")
 	for _, line := range []string{
 		"echo a | echo b", "echo a; echo b", "echo a && echo b", "echo $HOME", `echo "$(id)"`, "echo `id`", "echo a > f", "echo *", "X=1 echo a", "echo a\necho b", "echo ~", "echo 'open",
 		"echo a & echo b", "echo a &", "echo a |& cat", "X=$(id) echo", "echo a\n\n echo b", "echo a\r\necho b", "(echo a)", "echo <(id)", "echo a 2>f", "echo ${HOME}", "echo \"`id`\"",
