@@ -221,8 +221,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("find the files of %s: %w", r.adapter.Program, err)
 	}
-	guard := box.SharedState(r.around.Dirs) // this comes first, because a missing path cannot be hidden
-	off := r.offLimits(mine.Reads...)       // the program may read its credentials
+	guard := box.SharedState(r.around.Dirs)             // this comes first, because a missing path cannot be hidden
+	off := r.offLimits(append(mine.Reads, r.runDir)...) // the program may read its credentials, and a long prompt
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
 	beside := offlimits.GitDirs(r.cwd)
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
@@ -264,14 +264,13 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	}, off, run, nil
 }
 
-// offLimits returns the paths that the program must not touch, except those of its own files that it reads. A
-// long prompt is in the run directory.
+// offLimits returns the paths that the program must not touch, except those of its own files that it reads.
 func (r *runner) offLimits(reads ...string) offlimits.List {
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Environ: r.env.Environ,
 		Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
 		Hide:      r.sandbox.DenyRead,
-		AllowRead: slices.Concat(reads, []string{r.runDir}, r.artifacts(), r.sandbox.AllowRead), AllowWrite: r.sandbox.AllowWrite,
+		AllowRead: slices.Concat(reads, r.artifacts(), r.sandbox.AllowRead), AllowWrite: r.sandbox.AllowWrite,
 	})
 }
 
@@ -387,7 +386,7 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 		return fmt.Errorf("find the files of %s: %w", r.adapter.Program, err)
 	}
 	r.report(layers.CopyBack([]string{r.req.SessionID})) // left by a killed program
-	c.off = r.offLimits(layers.Finds...)
+	c.off = r.offLimits(append(slices.Clip(layers.Finds), r.runDir)...)
 	writable := append(slices.Clone(caches), tmp)
 	for i, dir := range writable {
 		writable[i] = safeopen.Resolved(dir)

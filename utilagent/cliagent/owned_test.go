@@ -113,3 +113,24 @@ func TestSessionDirectory(t *testing.T) {
 	}
 	require.Len(t, r.confinement.rules.Dirs, 1)
 }
+
+// The paths that a program's own sandbox hides become one argument. They don't grow with the threads of the home.
+func TestHiddenPathsAreFew(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	runs := filepath.Join(home, ".uwf", "runs")
+	for _, thread := range []string{"A", "B", "C"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(runs, thread), 0o700))
+	}
+	r := &runner{adapter: Adapter{Name: "codex", Program: "codex"}, cwd: t.TempDir(), runDir: filepath.Join(runs, "A"), req: &agentkit.Request{},
+		env:    env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard, Now: time.Now},
+		around: &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(home, ".uwf"), Store: filepath.Join(home, ".uwf", "cas")}},
+	}
+	r.permission = Edits
+	c, err := r.confined()
+	require.NoError(t, err)
+	require.Nil(t, c, "codex confines its commands itself")
+	real, err := filepath.EvalSymlinks(home)
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(real, ".uwf")}, r.hidden)
+}

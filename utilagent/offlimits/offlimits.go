@@ -62,18 +62,23 @@ func (l List) Narrows(dir string) string {
 }
 
 // Closed returns the unreadable paths, split so that none contains a readable one, for sandboxes that can
-// only deny.
+// only deny. A directory with too many entries isn't split, so nothing readable stays in it.
 func (l List) Closed() (closed []string) {
 	var add func(path string)
+	left, open := maxClosed, append(slices.Clone(l.readable), l.writable...)
 	add = func(path string) {
-		open := append(slices.Clone(l.readable), l.writable...)
-		if !slices.ContainsFunc(open, func(o string) bool { return within(path, o) }) {
+		var entries []os.DirEntry
+		if slices.ContainsFunc(open, func(o string) bool { return within(path, o) }) {
+			entries, _ = os.ReadDir(path)
+		}
+		size := len(entries) * (len(path) + 40) // a thread's directory has 26 bytes
+		if size == 0 || size > left {
 			closed = append(closed, path)
 			return
 		}
-		entries, _ := os.ReadDir(path) // an unreadable directory is closed anyway
+		left -= size
 		for _, entry := range entries {
-			if below := filepath.Join(path, entry.Name()); !covered(open, below) && len(closed) < maxClosed {
+			if below := filepath.Join(path, entry.Name()); !covered(open, below) {
 				add(below)
 			}
 		}
@@ -86,8 +91,8 @@ func (l List) Closed() (closed []string) {
 	return closed
 }
 
-// maxClosed bounds the number of paths, since each becomes an argument on a command line.
-const maxClosed = 2000
+// maxClosed bounds the size of the paths that are split in bytes, since all become one argument of at most 128 KiB.
+const maxClosed = 90 << 10
 
 // Denied returns the hidden paths that are not hidden by default.
 func (l List) Denied() []string { return l.denied }

@@ -1,6 +1,7 @@
 package offlimits_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -111,4 +112,19 @@ func TestClosed(t *testing.T) {
 	}
 	l := offlimits.New(offlimits.Options{UserHome: home, Home: uwf, Store: filepath.Join(uwf, "cas"), AllowRead: []string{filepath.Join(uwf, "runs", "x")}})
 	require.ElementsMatch(t, []string{filepath.Join(home, ".ssh"), filepath.Join(uwf, "cas", "locks"), filepath.Join(uwf, "config.yaml")}, l.Closed())
+}
+
+// The paths are one argument of a program, so their number is bounded. A directory that is too large to split is closed,
+// never left open.
+func TestTooManyToClose(t *testing.T) {
+	t.Parallel()
+	uwf, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for n := range 3000 {
+		require.NoError(t, os.MkdirAll(filepath.Join(uwf, "artifacts", fmt.Sprintf("%026d", n)), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(uwf, "sessions"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(uwf, "threads.yaml"), nil, 0o600))
+	l := offlimits.New(offlimits.Options{Home: uwf, AllowRead: []string{filepath.Join(uwf, "artifacts", fmt.Sprintf("%026d", 5))}})
+	require.ElementsMatch(t, []string{filepath.Join(uwf, "artifacts"), filepath.Join(uwf, "sessions")}, l.Closed())
 }
