@@ -207,8 +207,7 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 
 // cast chooses the agent or command for an attempt's role.
 func (s *session) cast(ctx context.Context, a *attempt) (err error) {
-	t := a.task
-	a.cmd, err = a.e.Casting().Player(ctx, s.Choices(), a.pos.Workflow, t.role, t.command, t.env)
+	a.cmd, err = a.e.Casting().Player(ctx, s.Choices(), a.pos.Workflow, a.task.role, a.task.command, a.task.env)
 	return err
 }
 

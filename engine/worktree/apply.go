@@ -393,9 +393,11 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	if err != nil {
 		return err
 	}
-	if a.out.Files, err = a.differing(ctx, now, laid); err != nil {
+	changes, err := snapshot.Diff(ctx, a.Env, a.spec.Git, now, laid)
+	if err != nil {
 		return err
 	}
+	a.out.Files = FileChanges(changes)
 	if err := a.publish(ctx, to, func() error { return a.land(ctx, now, laid, to) }); err != nil {
 		return err
 	}
@@ -419,14 +421,6 @@ func (a *application) publish(ctx context.Context, commit string, point func() e
 
 // appliedBy returns the reflog message for the user's repository.
 func appliedBy(id string) string { return "uwf thread apply " + id }
-
-func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*protocol.FileChanges, error) {
-	list, err := snapshot.Diff(ctx, a.Env, a.spec.Git, from, to)
-	if err != nil {
-		return nil, err
-	}
-	return FileChanges(list), nil
-}
 
 // together returns the commit for the branch: the result if the branch has no new commits, else a merge.
 func (a *application) together(ctx context.Context, result string) (string, error) {

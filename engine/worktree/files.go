@@ -120,7 +120,7 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 	list := []protocol.Worktree{}
 	for id, of := range facts {
 		if w := of.Workspace; w != nil && w.Mode == InWorktree {
-			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // it was removed when the thread ended
+			if tree := e.worktree(ctx, id, w); !tree.Gone || !tree.Status.Ends() && of.Parent == nil { // it was removed when the thread ended
 				list = append(list, tree)
 			}
 		}
@@ -136,10 +136,6 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 	}
 	sorting.Func(list, func(a, b protocol.Worktree) int { return strings.Compare(a.Path, b.Path) })
 	return list, ctx.Err()
-}
-
-func hasEnded(s protocol.Status) bool {
-	return s.Ends()
 }
 
 // worktree describes one worktree; w is nil if it belongs to no thread.
@@ -193,7 +189,7 @@ func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 		return done, err
 	}
 	for _, w := range list {
-		if w.Gone || w.Thread != "" && !hasEnded(w.Status) {
+		if w.Gone || w.Thread != "" && !w.Status.Ends() {
 			continue
 		}
 		w.Stays, err = e.clean(ctx, w)

@@ -297,11 +297,7 @@ func (e Keeper) LockCreation(ctx context.Context, id string) (*durable.Held, err
 
 // Created records that a thread's worktree now belongs to it.
 func (e Keeper) Created(id string) error {
-	err := os.Remove(e.RunDir(id).File(runfiles.RestoreFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return gone(os.Remove(e.RunDir(id).File(runfiles.RestoreFile)))
 }
 
 // Sweep removes worktrees that never belonged to a thread, with their branches, and finishes interrupted

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ func (r Repo) SeedIndex(s Spec) error {
 	}
 	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.
-	split, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*"))
+	split, _ := fs.Glob(os.DirFS(r.Dir), "sharedindex.*")
 	if _, sparse := setting(r.Keys, "core.sparsecheckout"); sparse && len(split) > 0 {
 		return errors.Join(&RefusedError{Dir: r.Index, Reason: "is a split index"}, os.Remove(s.Index))
 	} else if sparse {

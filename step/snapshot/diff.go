@@ -101,7 +101,7 @@ func Totals(ctx context.Context, e env.Env, stores []string, pairs [][2]protocol
 	g := inStore(e, stores[0])
 	var more []string
 	for _, store := range stores[1:] {
-		more = append(more, filepath.Join(store, "objects"))
+		more = append(more, quoted(filepath.Join(store, "objects")))
 	}
 	g.env = append(g.env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+strings.Join(more, string(filepath.ListSeparator)))
 	sums := make([]*protocol.FileTotals, len(pairs))

@@ -232,11 +232,11 @@ func (g git) transfer(ctx context.Context, tmp, revs string, more []string, to g
 	if _, err := g.run(ctx, []byte(revs), append(args, filepath.Join(dir, "pack"))...); err != nil {
 		return err
 	}
-	packs, err := filepath.Glob(filepath.Join(dir, "*.pack"))
+	packs, err := fs.Glob(os.DirFS(dir), "*.pack")
 	if err != nil || len(packs) == 0 { // it has all of it
 		return err
 	}
-	pack, err := os.Open(packs[0])
+	pack, err := os.Open(filepath.Join(dir, packs[0]))
 	if err != nil {
 		return err
 	}

@@ -100,3 +100,35 @@ func TestKeepRefuses(t *testing.T) {
 func sum(t protocol.Tree) string {
 	return strings.TrimPrefix(strings.TrimPrefix(string(t), "sha1:"), "sha256:")
 }
+
+// The paths of homes and repositories are not patterns.
+func TestPathIsNoPattern(t *testing.T) {
+	t.Parallel()
+	w := repository(t, "[home]", `*\?:"`)
+	first := w.take().Tree
+	w.sh(`echo two > a; echo new > d/new`)
+	second := w.take().Tree
+	w.restore(first)
+	w.restore(second)
+	other := newWorld(t, "[other]")
+	other.sh(`git init -q`)
+	other.take()
+	require.NoError(t, snapshot.Copy(t.Context(), other.env, w.spec.Git, other.spec.Git, second))
+	other.restore(second)
+	totals, err := snapshot.Totals(t.Context(), w.env, []string{other.spec.Git, w.spec.Git}, [][2]protocol.Tree{{first, second}})
+	require.NoError(t, err)
+	require.Equal(t, []*protocol.FileTotals{{Files: 2, Added: 2, Removed: 1}}, totals)
+}
+
+// Git stores large files in packs.
+func TestLargeFiles(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git config --global core.bigFileThreshold 1k`)
+	first := w.take().Tree
+	w.sh(`seq 3000 > a; seq 4000 > d/new; echo small > small`)
+	second := w.take().Tree
+	w.restore(first)
+	w.restore(second)
+	w.sh(`test "$(wc -l < a)" = 3000; test "$(wc -l < d/new)" = 4000; git --git-dir="$STORE" fsck --strict`)
+}

@@ -320,22 +320,21 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 // sweep deletes the remains of killed processes: packs without an index, which are written under the caller's lock,
 // and from before a time, git's temporary files and the new objects of snapshots.
 func sweep(store, common string, before time.Time) error {
-	objects := filepath.Join(store, "objects")
 	for _, pattern := range []string{
-		filepath.Join(objects, "pack", "tmp_*"), filepath.Join(objects, "pack", "*.pack"),
-		filepath.Join(objects, "??", "tmp_obj_*"), filepath.Join(store, "import-*.tmp"), filepath.Join(objects, "new-*"),
+		"objects/pack/tmp_*", "objects/pack/*.pack", "objects/??/tmp_obj_*", "objects/new-*", "import-*.tmp",
 	} {
-		paths, err := filepath.Glob(pattern)
+		names, err := fs.Glob(os.DirFS(store), pattern)
 		if err != nil {
 			return err
 		}
-		for _, path := range paths {
+		for _, name := range names {
+			path := filepath.Join(store, name)
 			info, err := os.Lstat(path)
 			if err != nil {
 				continue // it has its name now
 			}
 			left := info.ModTime().Before(before)
-			if filepath.Dir(path) == filepath.Join(objects, "pack") {
+			if filepath.Base(filepath.Dir(path)) == "pack" {
 				left = IsGone(strings.TrimSuffix(path, ".pack")+".idx") && !isShared(common, path)
 			}
 			if left {
@@ -358,16 +357,16 @@ func isShared(common, pack string) bool {
 // some, too, and stays.
 func (g git) unpack(ctx context.Context, store, common string, contents map[string]bool) (shared bool, err error) {
 	dir := filepath.Join(store, "objects", "pack")
-	packs, err := filepath.Glob(filepath.Join(dir, "*.idx"))
+	packs, err := fs.Glob(os.DirFS(dir), "*.idx")
 	for _, idx := range packs {
-		has, stay, err := g.objectsExcept(ctx, idx, contents)
+		has, stay, err := g.objectsExcept(ctx, filepath.Join(dir, idx), contents)
 		if err != nil {
 			return shared, err
 		}
 		if !has {
 			continue
 		}
-		name := strings.TrimSuffix(filepath.Base(idx), ".idx")
+		name := strings.TrimSuffix(idx, ".idx")
 		if isShared(common, name+".pack") {
 			shared = true
 			continue

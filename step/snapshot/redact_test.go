@@ -16,7 +16,7 @@ import (
 // pack of the user's repository stays as it is.
 func TestRedactPacked(t *testing.T) {
 	t.Parallel()
-	w := repository(t)
+	w := repository(t, "[home]") // the path is not a pattern
 	w.sh(`git repack -q -a -d; echo secret > key; echo x > a`)
 	key := strings.TrimSpace(w.sh(`git hash-object key`))
 	tree := w.take().Tree

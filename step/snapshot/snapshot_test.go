@@ -61,10 +61,12 @@ type world struct {
 	spec      snapshot.Spec
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, below ...string) *world {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
+	dir = filepath.Join(append([]string{dir}, below...)...)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	w := &world{T: t, dir: dir, root: filepath.Join(dir, "repo")}
 	w.env = env.Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}, Dir: dir, Now: time.Now}
 	for _, d := range []string{"home", "repo", "uwf", "outside"} {
@@ -74,8 +76,8 @@ func newWorld(t *testing.T) *world {
 }
 
 // repository returns a world with a commit of two files.
-func repository(t *testing.T) *world {
-	w := newWorld(t)
+func repository(t *testing.T, below ...string) *world {
+	w := newWorld(t, below...)
 	w.sh(`git init -q; printf 'one\n' > a; mkdir d; printf 'two\n' > d/b; echo ignored > .gitignore; git add .; git commit -q -m first`)
 	return w
 }

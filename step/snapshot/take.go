@@ -110,14 +110,26 @@ func newObjects(store, thread string) (dir string, release func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "??", "*"))
+	err = os.MkdirAll(dir, 0o700)
+	left, lost := filesIn(dir)
 	for _, path := range left {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	if err = errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
+	if err = errors.Join(err, lost); err != nil {
 		release()
 	}
 	return dir, release, err
+}
+
+// filesIn lists the files below a directory.
+func filesIn(dir string) (paths []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	return paths, err
 }
 
 // add adds the changes to the index, and calls added with the resulting tree while it flushes the new objects.
@@ -129,7 +141,7 @@ func (g git) add(ctx context.Context, s Spec, found *changes, added func(protoco
 	defer release()
 	g = g.with([][2]string{{"core.fsync", "none"}})
 	objects := filepath.Join(s.Git, "objects")
-	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
+	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoted(objects))
 	const maxArguments = 8 << 10          // bytes; Windows allows 32 kB
 	gone, first := found.gone, []string{} // first: a link might have replaced a directory
 	if len(gone) > 0 && len(found.put) > 0 && len(joined(gone)) < maxArguments {
@@ -169,17 +181,21 @@ func (g git) add(ctx context.Context, s Spec, found *changes, added func(protoco
 	return err
 }
 
+// quoted returns a path with any characters for a list of paths, as git reads it.
+func quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
+}
+
 // atOnce is the number of files above which flushing the whole file system is faster than flushing each file.
 const atOnce = 200
 
 // moveObjects flushes the objects in a directory and moves them to another.
 func moveObjects(from, to string) error {
-	objects, err := filepath.Glob(filepath.Join(from, "??", "*"))
+	objects, err := filesIn(from) // also packs: git makes them of large files
 	if err != nil {
 		return err
 	}
-	err = errors.ErrUnsupported
-	if len(objects) > atOnce {
+	if err = errors.ErrUnsupported; len(objects) > atOnce {
 		err = durable.SyncAll(from)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -79,9 +80,9 @@ const maxPacked = 32 << 20
 // number of hashes up to those that start with it, and the hashes.
 func packed(objects string, size int) (packs [][]byte) {
 	const magic, hashes = "\xfftOc\x00\x00\x00\x02", 8 + 256*4
-	paths, _ := filepath.Glob(filepath.Join(objects, "pack", "pack-*.idx")) // the pattern is valid
-	for _, at := range paths {
-		index, err := safeopen.ReadFile(at, maxPacked, safeopen.NoFollow)
+	names, _ := fs.Glob(os.DirFS(objects), "pack/pack-*.idx") // the pattern is valid
+	for _, name := range names {
+		index, err := safeopen.ReadFile(filepath.Join(objects, name), maxPacked, safeopen.NoFollow)
 		if err != nil || len(index) < hashes || string(index[:len(magic)]) != magic {
 			continue
 		}

@@ -172,8 +172,7 @@ func FinishRemovals(ctx context.Context, dir string) error {
 
 // Ignores reports whether a worktree contains ignored files.
 func (r Repo) Ignores(ctx context.Context) (bool, error) {
-	g := r.user(ctx)
-	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all",
+	out, err := r.user(ctx).run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all",
 		"--ignored=traditional")
 	return strings.Contains("\x00"+string(out), "\x00!! "), err
 }
@@ -274,13 +273,12 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 // RefreshIndex updates the user's index, so that git knows that the files of a new worktree are unchanged
 // without running filters, which it would for files as new as the index.
 func (r Repo) RefreshIndex(ctx context.Context) error {
-	g := r.user(ctx)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(time.Second): // git can compare whole seconds
 	}
-	_, err := g.run(ctx, nil, "update-index", "-q", "--refresh")
+	_, err := r.user(ctx).run(ctx, nil, "update-index", "-q", "--refresh")
 	if ended(err, exitNo) {
 		return nil // a snapshot differs from the commit
 	}
@@ -337,8 +335,7 @@ func (r Repo) TreeOf(ctx context.Context, s Spec, commit string) (protocol.Tree,
 // NewRepo creates a repository without commits in a directory outside of any repository. It uses none of the
 // user's templates and therefore no hooks.
 func NewRepo(ctx context.Context, e env.Env, dir, function string) (Repo, error) {
-	g := newGit(e.Environ, dir)
-	if _, err := g.run(ctx, nil, "init", "-q", "--template=", "--object-format="+function); err != nil {
+	if _, err := newGit(e.Environ, dir).run(ctx, nil, "init", "-q", "--template=", "--object-format="+function); err != nil {
 		return Repo{}, err
 	}
 	return Find(ctx, e, dir)
