@@ -88,7 +88,7 @@ func (c *checker) check(n syntax.Node) error {
 	case *syntax.Variable:
 		err = c.variable(n)
 	case *syntax.Call:
-		err = c.callee(n)
+		err = c.call(n, len(n.Args))
 	case *syntax.Apply:
 		if call, ok := n.Right.(*syntax.Call); ok {
 			return c.piped(n, call)
@@ -130,10 +130,6 @@ func (c *checker) variable(v *syntax.Variable) error {
 	c.unbound = append(c.unbound, Name{v.Name, Pos{Offset: v.At}})
 	return nil
 }
-
-// callee checks a call. Bindings hold JSON values, so a variable that is neither assigned nor a built-in
-// function can't be called.
-func (c *checker) callee(n *syntax.Call) error { return c.call(n, len(n.Args)) }
 
 // piped checks "left ~> f(b)", where left is f's first argument.
 func (c *checker) piped(n *syntax.Apply, call *syntax.Call) error {

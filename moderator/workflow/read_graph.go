@@ -214,6 +214,9 @@ func (d *draft) checkStart() {
 					protocol.StartAlias)
 			}
 		case protocol.ResumeStatus:
+			if start.guarded { // only a map has this edge, see moderator.Resume
+				d.Add(e.pos, "write one edge, without a list", "%s would never be taken: $START has a list of edges", start.at(e))
+			}
 		default:
 			d.Add(e.pos, "name the edge _", "$START has an edge %s, but no role has answered yet", quote(e.status))
 		}

@@ -74,7 +74,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
 		d.readChildren(r, m, what, player)
 	case protocol.PlayedByPerson:
-		d.readPerson(r, m["person"], what)
+		r.role.Person = d.yes(m["person"], "person", what)
 	case protocol.PlayedByCompute:
 		d.readCompute(r, m["compute"], what)
 	case protocol.PlayedByCommand:
@@ -298,11 +298,6 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 		return nil
 	}
 	return words
-}
-
-// readPerson reads the keys of a person role.
-func (d *draft) readPerson(r *roleDraft, n *yamldoc.Node, what string) {
-	r.role.Person = d.yes(n, "person", what)
 }
 
 // yes reads a key that is either true or absent.

@@ -131,14 +131,19 @@ func (d *draft) definition() Definition {
 
 func (d *draft) node(n *nodeDraft) protocol.GraphNode {
 	if n.list || n.guarded {
-		list := make([]protocol.Transition, len(n.edges))
-		for i, e := range n.edges {
-			list[i] = protocol.Transition{Edge: e.edge, Condition: e.when}
+		list, others := make([]protocol.Transition, 0, len(n.edges)), []protocol.Transition(nil)
+		for _, e := range n.edges {
+			t := protocol.Transition{Edge: e.edge, Condition: e.when}
 			if !n.list {
-				list[i].Condition = d.guard(n, e)
+				t.Condition = d.guard(n, e)
 			}
+			if e.status == protocol.DefaultStatus { // it takes what no other status takes
+				others = append(others, t)
+				continue
+			}
+			list = append(list, t)
 		}
-		return protocol.GraphNode{Transitions: list}
+		return protocol.GraphNode{Transitions: append(list, others...)}
 	}
 	edges := make(map[string]protocol.Edge, len(n.edges))
 	for _, e := range n.edges {

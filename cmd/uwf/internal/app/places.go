@@ -476,14 +476,12 @@ func (a *App) Thread(ctx context.Context, arg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, err := r.Thread(ctx, arg)
-	return id, err
+	return r.Thread(ctx, arg)
 }
 
 // Node resolves a hash or a unique prefix.
 func (a *App) Node(ctx context.Context, arg string) (cas.Hash, error) {
-	h, err := names.Resolver{Store: a.Store}.Node(ctx, arg)
-	return h, err
+	return names.Resolver{Store: a.Store}.Node(ctx, arg)
 }
 
 // Address resolves a step argument.
@@ -498,8 +496,7 @@ func (a *App) Place(ctx context.Context, arg string) (id string, h cas.Hash, err
 	if err != nil {
 		return "", "", err
 	}
-	id, h, err = r.Step(ctx, arg)
-	return id, h, err
+	return r.Step(ctx, arg)
 }
 
 // AddressIn is like [App.Address] for a command about one thread.
@@ -508,8 +505,7 @@ func (a *App) AddressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := r.StepIn(ctx, id, arg)
-	return h, err
+	return r.StepIn(ctx, id, arg)
 }
 
 // Explain adds similar names to an error about a name: a local file, or a node of the store.
