@@ -65,7 +65,7 @@ func commandOf(s State, at place, role string, output any) (argv []string, env m
 		env[name] = render(fmt.Sprintf("env[%s]", name), r.Env[name])
 	}
 	if err == nil && len(argv) > 0 && strings.TrimSpace(argv[0]) == "" {
-		err = templateError(at, fmt.Sprintf("roles[%s]: run[0]", role), r.Run[0], ErrEmpty)
+		err = templateError(at, fmt.Sprintf("roles[%s]: run[0]", role), r.Command()[0], ErrEmpty)
 	}
 	return argv, env, err
 }

@@ -20,6 +20,16 @@ func TestKnownCommand(t *testing.T) {
 	require.Equal(t, []string{"env", "A=task", "B={{b}}", "x"}, CommandLine([]string{"x"}, env))
 }
 
+// A shell without words, which a stored workflow can have, is an error.
+func TestBlankShell(t *testing.T) {
+	t.Parallel()
+	w := protocol.Workflow{Language: protocol.Language3, Roles: map[string]protocol.Role{"a": {Script: "x", Shell: []string{""}, Frontmatter: "0000000000000", Capabilities: []string{}}},
+		Graph: map[string]protocol.GraphNode{protocol.StartNode: {Edges: map[string]protocol.Edge{protocol.DefaultStatus: {Role: "a"}}}}}
+	require.NoError(t, w.Validate())
+	_, err := Next(t.Context(), State{Workflow: w})
+	require.ErrorIs(t, err, ErrEmpty)
+}
+
 // A command argument or location that ends with a value has no trailing newlines, and command output has none
 // anywhere. A prompt keeps all of them.
 func TestOutputAsWord(t *testing.T) {
