@@ -65,6 +65,15 @@ func TestTotalsSayHowMuchIsMissing(t *testing.T) {
 	require.Nil(t, people.Usage.CostUSD, "a lower bound of nothing is none")
 }
 
+// A step that ended before it began, because the clock was set back, takes no time from the others.
+func TestTotalsOfAClockSetBack(t *testing.T) {
+	t.Parallel()
+	var sum protocol.Totals
+	sum.Add(protocol.Step{StartedAtMs: 1000, CompletedAtMs: 5000})
+	sum.Add(protocol.Step{StartedAtMs: 9000, CompletedAtMs: 2000})
+	require.EqualValues(t, 4000, sum.DurationMs)
+}
+
 // A bill, the totals of a thread and the checks of limits agree whether a cost is known.
 func TestTheCostIsKnownToAllOrNone(t *testing.T) {
 	t.Parallel()

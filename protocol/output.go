@@ -223,7 +223,7 @@ type Totals struct {
 // Add adds a step, including its failed tries.
 func (t *Totals) Add(s Step) {
 	t.Steps++
-	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
+	t.DurationMs += max(0, s.CompletedAtMs-s.StartedAtMs) // the clock can have been set back
 	counted, priced := s.Usage.Counted(), s.Usage.IsPriced()
 	t.Spend(s.Usage)
 	triesCounted, triesPriced := t.addTries(s.Tries)
