@@ -47,8 +47,8 @@ func (s Swap) Check() error {
 	case s.Fence < 0:
 		return Faultf("thread %s: invalid fencing token %d", s.Thread, s.Fence)
 	}
-	if e := s.Ended; e != nil && !e.Status.Ends() {
-		return Faultf("thread %s: invalid end status %q", s.Thread, e.Status)
+	if e := s.Ended; e != nil && (!e.Status.Ends() || e.Workflow == "") {
+		return Faultf("thread %s: invalid end status %q or no workflow", s.Thread, e.Status)
 	}
 	if facts, err := json.Marshal(Shared(s.Facts)); err != nil || len(facts) > MaxFacts {
 		return Faultf("thread %s: its facts have %d bytes; the limit is %d (%v)", s.Thread, len(facts), MaxFacts, err)
@@ -64,7 +64,7 @@ func (e *Ended) check(thread string) error {
 		return Faultf("thread %s: invalid end status %q", thread, e.Status)
 	case e.CompletedAt < 0 || e.CompletedAt > heads.LastMs:
 		return Faultf("thread %s: invalid time %d", thread, e.CompletedAt)
-	case !e.Workflow.Valid():
+	case e.Workflow != "" && !e.Workflow.Valid(): // a home can end a thread whose workflow is unreadable
 		return Faultf("thread %s: %q is not a hash", thread, e.Workflow)
 	}
 	return nil

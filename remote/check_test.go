@@ -32,6 +32,7 @@ func TestSwapIsChecked(t *testing.T) {
 		"a new one that has ended":    {remote.Swap{Thread: id, WasEnded: true, Head: a}, false},
 		"a new one under a lease":     {remote.Swap{Thread: id, Head: a, Fence: 1}, false},
 		"a lease of before the first": {remote.Swap{Thread: id, Was: a, Head: b, Fence: -1}, false},
+		"an end without a workflow":   {remote.Swap{Thread: id, Was: a, Head: b, Ended: &remote.Ended{Status: protocol.StatusCancelled}}, false},
 		"facts that are too long":     {remote.Swap{Thread: id, Head: a, Facts: heads.Facts{Title: &long}}, false},
 	} {
 		err := c.swap.Check()

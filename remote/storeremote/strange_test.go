@@ -10,9 +10,11 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // A client cannot store what the remote cannot read back: a single such line would damage the list of all threads.
@@ -37,6 +39,27 @@ func TestSwapsStayReadable(t *testing.T) {
 		_, err := r.Thread(t.Context(), redactedThread)
 		require.ErrorIs(t, err, heads.ErrNoThread, name)
 	}
+}
+
+// A home's owner can end a thread whose workflow is unreadable. The clients can still list and read every thread.
+func TestEndWithoutWorkflow(t *testing.T) {
+	t.Parallel()
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
+	c := remotetest.NewChain(t, cas.XXH3, "p", 1)
+	c.Begin(r, redactedThread)
+	c.Begin(r, otherThread)
+	index := fileheads.Open(r.Path, durable.OS())
+	require.NoError(t, index.Archive(t.Context(), heads.Ended{Thread: redactedThread, Head: c.Head(), Status: protocol.StatusCancelled}))
+	n := 0
+	for s, err := range r.Threads(t.Context(), remote.Filter{}) {
+		require.NoError(t, err)
+		require.NoError(t, s.Check())
+		n++
+	}
+	require.Equal(t, 2, n)
+	s, err := r.Thread(t.Context(), redactedThread)
+	require.NoError(t, err)
+	require.NoError(t, s.Check())
 }
 
 // The first request of a client can be one that stores nothing.
