@@ -265,7 +265,7 @@ func cut(src []byte, m *Node, key string) []byte {
 	i := slices.IndexFunc(m.Entries, func(e Entry) bool { return e.Key == key })
 	first := m.Entries[i].Pos.Line - 1
 	column := m.Entries[i].Pos.Column - 1
-	if len(lines[first]) < column || strings.TrimSpace(lines[first][:column]) != "" {
+	if first >= len(lines) || len(lines[first]) < column || strings.TrimSpace(lines[first][:column]) != "" {
 		return nil
 	}
 	sequence := m.Entries[i].Value.Kind == Sequence

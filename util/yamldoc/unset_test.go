@@ -32,6 +32,8 @@ func TestUnset(t *testing.T) {
 		_, err := Unset([]byte("a: 1\n"), strings.Split(path, "."), Bounds{})
 		require.ErrorIs(t, err, want)
 	}
-	_, err := Unset([]byte("{a: 1, b: 2}\n"), []string{"a"}, Bounds{})
-	require.ErrorIs(t, err, ErrUneditable)
+	for src, key := range map[string]string{"{a: 1, b: 2}\n": "a", "a: 1\rb: 2\n": "b", "a: 1\r\rb: 2\r": "b"} {
+		_, err := Unset([]byte(src), []string{key}, Bounds{})
+		require.ErrorIs(t, err, ErrUneditable, "%q", src)
+	}
 }
