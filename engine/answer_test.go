@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -143,4 +144,28 @@ func TestAnswerOfAKilledEngineIsAdopted(t *testing.T) {
 		}
 		require.Equal(t, protocol.StatusCompleted, out.Status, name)
 	}
+}
+
+// An answer counts once, also if the user has to confirm the next role's command after it.
+func TestAnswerThenTrust(t *testing.T) {
+	t.Parallel()
+	w, _ := gate(t)
+	w.workflow = w.put(protocol.Workflow{
+		Name: "gate", Roles: map[string]protocol.Role{
+			"approve": {Description: "Approves.", Capabilities: []string{}, Person: true},
+			"check":   {Description: "Checks.", Capabilities: []string{}, Run: []string{"true"}},
+		},
+		Graph: map[string]protocol.GraphNode{
+			"$START":  {Edges: map[string]protocol.Edge{"_": {Role: "approve", Prompt: "May it?"}}},
+			"approve": {Edges: map[string]protocol.Edge{"_": {Role: "check", Prompt: "Go."}}},
+			"check":   {Edges: map[string]protocol.Edge{"_": {Role: "$END"}}},
+		},
+	}, map[string]any{"type": "object"})
+	id := w.start()
+	require.NoError(t, w.Reader.Heads.SetFacts(t.Context(), id, heads.Facts{Imported: &heads.Imported{AtMs: 1, Confirmed: true}}))
+	outs, err := w.DoTrusting(t.Context(), id, Work{Do: DoAnswer, Answer: &Answer{Value: map[string]any{}, At: w.head(id)}},
+		func(context.Context, *UntrustedError) bool { return true })
+	require.NoError(t, err)
+	require.Len(t, outs, 2)
+	require.True(t, outs[1].Done)
 }

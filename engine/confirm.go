@@ -53,7 +53,7 @@ func (e *Engine) DoTrusting(ctx context.Context, thread string, w Work, ask Ask)
 		made, err := e.Do(ctx, thread, left)
 		outs = append(outs, made...)
 		if len(made) > 0 {
-			left.Do, left.Cwd, left.Expect = DoStep, "", ""
+			left.Do, left.Cwd, left.Expect, left.Answer, left.Fresh, left.KeepFiles = DoStep, "", "", nil, false, false
 			if w.Steps != UntilEnd {
 				left.Steps = max(w.Steps-len(outs), 1)
 			}
