@@ -106,6 +106,33 @@ func TestAhead(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Nodes that are damaged here don't prevent an older bundle from repairing them, or from being added under a new id.
+func TestOlderThanDamage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damaged func(old, head cas.Hash) cas.Hash
+		want    string
+	}{
+		"the bundle's head": {func(old, _ cas.Hash) cas.Hash { return old }, bundle.Ahead},
+		"the head":          {func(_, head cas.Hash) cas.Hash { return head }, bundle.Renamed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := pair(t)
+			old := from.export(idA)
+			head := to.step(idA, map[string]any{"n": 2})
+			damaged := c.damaged(from.head(idA), head)
+			castest.FindRecord(t, to.store.Dir(), damaged).Flip()
+			done, err := to.imports(old, bundle.ImportOptions{NewID: func() (string, error) { return idB, nil }})
+			require.Equal(t, c.want, one(t, done, err).Result)
+			require.Equal(t, head, to.head(idA))
+			if damaged != head {
+				sound(t, to)
+			}
+		})
+	}
+}
+
 // Two diverged threads with one id are rejected or kept separately.
 func TestConflict(t *testing.T) {
 	t.Parallel()

@@ -441,8 +441,10 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.ThreadSta
 	if behind {
 		return i.advance(ctx, t, at, out)
 	}
-	ahead, err := HasAncestor(ctx, i.to.Store, at.Head, t.Head)
-	if err != nil {
+	both := *i.file
+	both.base = i.to.Store // whose damaged nodes the file can replace
+	ahead, err := HasAncestor(ctx, &both, at.Head, t.Head)
+	if err != nil && (i.options.NewID == nil || !errors.As(err, new(*cas.CorruptError))) {
 		return out, err
 	}
 	if ahead {
