@@ -372,7 +372,7 @@ const editorGrace = 500 * time.Millisecond
 
 // editor opens a file and waits until it is closed. A signal to uwf ends it.
 func (a Commands) editor(ctx context.Context, file string) error {
-	words := strings.Fields(cmp.Or(a.Env.Get("VISUAL"), cmp.Or(a.Env.Get("EDITOR"), "vi")))
+	words := strings.Fields(cmp.Or(strings.TrimSpace(a.Env.Get("VISUAL")), strings.TrimSpace(a.Env.Get("EDITOR")), "vi"))
 	program, err := proc.LookPath(words[0], a.Env.Dir, a.Env.Environ)
 	if err != nil {
 		return cmdline.NotFound("editor not found: "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
