@@ -422,10 +422,10 @@ func (s *scratch) create() (*os.File, error) {
 	return f, nil
 }
 
-// keep writes a long result to a file and returns its path, or "" on failure, in which case the model only
-// has the shortened text.
-func (s *scratch) keep(text string) string {
-	f, err := s.create()
+// Keep writes a text that is too long to show to a file outside the workspace that read_file can read, and
+// returns its path, or "" on failure, in which case the model only has the shortened text.
+func (w *Workspace) Keep(text string) string {
+	f, err := w.scratch.create()
 	if err != nil {
 		return ""
 	}
@@ -435,10 +435,6 @@ func (s *scratch) keep(text string) string {
 	}
 	return f.Name()
 }
-
-// Keep writes a text that is too long to show to a file outside the workspace that read_file can read, and
-// returns its path, or "" on failure.
-func (w *Workspace) Keep(text string) string { return w.scratch.keep(text) }
 
 // reading returns the workspace for a path to read: this one, or the scratch directory, which is always given
 // as an absolute path.

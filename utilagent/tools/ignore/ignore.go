@@ -103,9 +103,11 @@ func escapeBraces(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '\\' && i+1 < len(s):
-			b.WriteByte(c)
+			b.WriteString(s[i : i+2])
 			i++
-			b.WriteByte(s[i])
+		case strings.HasPrefix(s[i:], "[!"), strings.HasPrefix(s[i:], "[^"):
+			b.WriteString("[^/") // in git, no class matches a slash
+			i++
 		case c == '{' || c == '}' || c == ',':
 			b.WriteString("\\" + string(c))
 		default:

@@ -29,6 +29,8 @@ var cases = []struct {
 	{"q?z", []string{"qaz"}, []string{"q/z", "qz"}},
 	{"[ab]x", []string{"ax", "bx"}, []string{"cx"}},
 	{"[!ab]x", []string{"cx"}, []string{"ax"}},
+	{"data[!_]*", []string{"data1", "x/data-y/"}, []string{"data/x", "x/data/y", "data_"}},
+	{"data[^_]x", []string{"data1x"}, []string{"data/x"}},
 	{"{a,b}", []string{"{a,b}"}, []string{"a", "b"}},
 	{`\#note`, []string{"#note"}, []string{`\#note`}},
 	{`\!x`, []string{"!x"}, []string{"x"}},
