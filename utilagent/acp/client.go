@@ -613,6 +613,7 @@ func (s *service) denied(what string) error {
 const (
 	maxFile  = 8 << 20
 	maxLines = 1 << 20
+	maxScan  = 1 << 30 // a sparse file can have any size, and nothing else is handled while it is read
 )
 
 type readParams struct {
@@ -653,18 +654,19 @@ func (s *service) read(raw json.RawMessage) (_ any, err error) {
 	return readResult{Content: text}, nil
 }
 
-var errTooLarge = fmt.Errorf("it has more than %d bytes; read it in parts with line and limit", maxFile)
+var errTooLarge = fmt.Errorf("it has more than %d bytes; read it in parts with line and limit, up to %d bytes", maxFile, maxScan)
 
 // readLines returns up to limit lines after the first skip lines, unmodified.
 func readLines(from io.Reader, skip, limit int64) (string, error) {
-	r := bufio.NewReaderSize(from, 64<<10)
+	limited := &io.LimitedReader{R: from, N: maxScan}
+	r := bufio.NewReaderSize(limited, 64<<10)
 	var b strings.Builder
 	for limit > 0 {
 		piece, err := r.ReadSlice('\n')
 		if skip == 0 {
 			b.Write(piece)
 		}
-		if b.Len() > maxFile {
+		if b.Len() > maxFile || limited.N == 0 {
 			return "", errTooLarge
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
@@ -224,10 +223,6 @@ type transport struct {
 	client   *client // nil if no agent is running
 }
 
-// pace returns the time between the signals that stop the agent. It is short when this process is being
-// stopped itself.
-func (t *transport) pace() time.Duration { return t.host.Pace() }
-
 // Call implements cliagent.Transport.
 func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host) (cliagent.Outcome, error) {
 	if t.host = h; t.client == nil {
@@ -251,7 +246,7 @@ func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host)
 	if ctx.Err() != nil {
 		return t.failed(ctx, context.Cause(ctx))
 	}
-	result, p, err := t.client.ask(ctx, c.Prompt, t.pace, emit)
+	result, p, err := t.client.ask(ctx, c.Prompt, h.Pace, emit)
 	if err != nil {
 		o, err := t.failed(ctx, err)
 		if o.Error != errorkind.SessionNotFound {
@@ -361,7 +356,7 @@ func (t *transport) failed(ctx context.Context, err error) (cliagent.Outcome, er
 	if gone {
 		client.expire(ctx)
 	}
-	exit, closeErr := client.close(t.pace(), ctx.Err() == nil)
+	exit, closeErr := client.close(t.host.Pace(), ctx.Err() == nil)
 	if gone {
 		return client.crashed(exit, err), closeErr
 	}
@@ -375,7 +370,7 @@ func (t *transport) Close() error {
 	}
 	client := t.client
 	t.client = nil
-	_, err := client.close(t.pace(), true)
+	_, err := client.close(t.host.Pace(), true)
 	return err
 }
 

@@ -18,3 +18,16 @@ func TestAMentionIsTextForBridgesToo(t *testing.T) {
 		require.Equal(t, want, c.blocks(prompt), name)
 	}
 }
+
+// zeros is a file without a line ending or an end, as a sparse one nearly is.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestReadingEnds(t *testing.T) {
+	t.Parallel()
+	for skip := range int64(2) {
+		_, err := readLines(zeros{}, skip, 1)
+		require.ErrorIs(t, err, errTooLarge)
+	}
+}
