@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -156,21 +157,17 @@ func (e *Engine) eachChild(ctx context.Context, h *lockedThread, end bool, do fu
 	if err := e.Reader.RunDir(h.id).BlockChildren(end); err != nil {
 		return false, err
 	}
-	var faults []error
 	for _, k := range pos.Children {
 		if k.Head == "" || k.Ended != nil {
 			continue
 		}
-		did, err := do(ctx, k.ID)
-		if _, ended, lookErr := e.Reader.Lookup(ctx, k.ID); err != nil && (lookErr != nil || ended == nil) {
-			faults = append(faults, err)
+		did, failed := do(ctx, k.ID)
+		if _, ended, lookErr := e.Reader.Lookup(ctx, k.ID); lookErr != nil || ended == nil {
+			err = cmp.Or(err, failed)
 		}
 		done = done || did
 	}
-	if len(faults) > 0 {
-		return done, faults[0]
-	}
-	return done, nil
+	return done, err
 }
 
 // workflowOf returns the workflow of a head's thread, or "" if it is unreadable: a damaged thread can still

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -126,7 +127,7 @@ func (e Keeper) claimOf(root string) string {
 
 // unclaimed returns an error if a change for another thread was interrupted in the work tree, because its
 // files belong to no step then. If locked, it removes a claim without an intent.
-func (e Keeper) unclaimed(root, id string, locked bool) error {
+func (e Keeper) unclaimed(ctx context.Context, root, id string, locked bool) error {
 	path := e.claimOf(root)
 	by, err := safeopen.ReadFile(path, maxClaim, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +137,11 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 	if _, parsed := threadid.Parse(other); err != nil || parsed != nil {
 		return err
 	}
+	_, none := heads.Find(ctx, e.Heads, other)
 	switch i, err := e.RunDir(other).Intent(); {
+	case errors.Is(none, heads.ErrNoThread) && locked: // a fork was killed before its thread was created
+		e.Warn("a fork was interrupted while it wrote its files to " + cwd.Shown(root) + "; some files may be from it")
+		return e.FS.Remove(path)
 	case err == nil && i.Kind == "" && locked:
 		return e.FS.Remove(path)
 	case err == nil && i.Kind == "", other == id:

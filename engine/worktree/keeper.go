@@ -124,7 +124,7 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 	if err != nil {
 		return nil, err
 	}
-	if err := e.unclaimed(root, id, true); err != nil {
+	if err := e.unclaimed(ctx, root, id, true); err != nil {
 		return nil, errors.Join(err, lock.RemoveAndUnlock())
 	}
 	return lock, nil

@@ -469,6 +469,19 @@ func TestAClaimedTree(t *testing.T) {
 	require.NoError(t, open(one))
 	require.NoError(t, dir.DropIntent())
 	require.NoError(t, open(two))
+
+	// A fork that was killed has no thread that could finish the change.
+	fork := strings.Repeat("0", 25) + "1"
+	k, err := w.Keeper().Open(ctx, two, w.Repo, w.Workspace(two))
+	require.NoError(t, err)
+	require.NoError(t, w.Keeper().Claim(k, fork))
+	k.Release()
+	require.NoError(t, w.RunDir(fork).SetIntent(rundir.Intent{Kind: rundir.Moving, HeadFrom: w.At(one), HeadTo: w.At(one), TreeFrom: after, TreeTo: before}))
+	w.Warnings = nil
+	require.NoError(t, open(one))
+	require.Len(t, w.Warnings, 1)
+	require.NoError(t, open(two))
+	require.Len(t, w.Warnings, 1)
 }
 
 // A thread keeps its files if its repository is moved: files of earlier steps are still found.

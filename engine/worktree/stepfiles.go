@@ -216,7 +216,7 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 		if err != nil {
 			return nil, nil //nolint:nilerr // the step reports it
 		}
-		return nil, e.unclaimed(gitdir.Top(dir), s.Thread.ID, false)
+		return nil, e.unclaimed(ctx, gitdir.Top(dir), s.Thread.ID, false)
 	}
 	k, err := s.Open, error(nil)
 	if k == nil {

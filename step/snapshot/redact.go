@@ -289,13 +289,9 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	}
 	left, objects := slices.Collect(maps.Keys(contents)), filepath.Join(store, "objects")
 	for _, sum := range left {
-		for _, path := range []string{loosePath(objects, sum), loosePath(filepath.Join(objects, "new"), sum)} {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return remains, err
-			}
-		}
+		err = errors.Join(err, os.RemoveAll(loosePath(objects, sum)), os.RemoveAll(loosePath(filepath.Join(objects, "new"), sum)))
 	}
-	if err := sweep(store, common, e.Now().Add(-gitPatience)); err != nil {
+	if err = errors.Join(err, sweep(store, common, e.Now().Add(-gitPatience))); err != nil {
 		return remains, err
 	}
 	shared, err := g.unpack(ctx, store, common, contents)
