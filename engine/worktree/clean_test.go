@@ -1,6 +1,8 @@
 package worktree_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -229,4 +231,43 @@ func TestDropWithADamagedList(t *testing.T) {
 	require.NoError(t, filesOf(w).Drop(t.Context(), id, w.Workspace(id)))
 	require.NoDirExists(t, w.Dirs.Worktree(id))
 	require.Len(t, w.Warnings, 1)
+}
+
+// halfRead is a list of threads whose facts are partly unreadable.
+type halfRead struct{ threads }
+
+type threads = heads.Heads
+
+func (h halfRead) AllFacts(context.Context) (map[string]heads.Facts, error) {
+	return map[string]heads.Facts{}, errors.New("line 1 is damaged")
+}
+
+// The worktree of a thread stays if its facts cannot be read.
+func TestCleanWithDamagedFacts(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	id := w.NewThread(worktree.Options{Mode: inTree})
+	f := filesOf(w)
+	f.Heads = halfRead{f.Heads}
+	done, err := f.Clean(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, done)
+	require.DirExists(t, w.Workspace(id).Root)
+}
+
+// If the worktree is gone and git doesn't run, it is unknown whether the result was applied.
+func TestUnsavedWithoutGit(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	id := w.NewThread(worktree.Options{Mode: inTree})
+	w.Made(id, map[string]string{"a": "made"})
+	w.Git(w.Repo, "worktree", "remove", "--force", w.Workspace(id).Root)
+	f := filesOf(w)
+	f.Env.Environ = []string{"PATH=" + t.TempDir()}
+	_, err := f.Unsaved(t.Context(), id, w.Thread(id).Facts)
+	require.Error(t, err)
+	require.NoError(t, os.RemoveAll(w.Repo))
+	only, err := f.Unsaved(t.Context(), id, w.Thread(id).Facts)
+	require.NoError(t, err)
+	require.True(t, only.None())
 }

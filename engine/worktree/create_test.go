@@ -317,6 +317,27 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A worktree that cannot be swept doesn't keep others, nor what an interrupted removal has left.
+func TestSweepTheOthers(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	ids := []string{"06EBX0A2S0ABCDEFGHJKMNPQRS", "06EBX0A2S0ABCDEFGHJKMNPQRT"}
+	for _, id := range ids {
+		_, err := w.Keeper().New(t.Context(), worktree.Options{Mode: inTree}, id, "w", w.Repo)
+		require.NoError(t, err)
+	}
+	left := filepath.Join(filepath.Dir(w.Dirs.Worktree(ids[0])), ".gone-"+ids[0])
+	w.Write(filepath.Join(left, "a"), "left")
+	swept, err := w.Keeper().Sweep(t.Context())
+	require.Error(t, err)
+	require.Equal(t, []string{w.Dirs.Worktree(ids[1])}, swept)
+	require.NoDirExists(t, left)
+	w.Write(filepath.Join(left, "a"), "left")
+	_, err = filesOf(w).Clean(t.Context())
+	require.Error(t, err)
+	require.NoDirExists(t, w.Dirs.Worktree(ids[0]))
+}
+
 // The files of a fork depend on the person's choice and on where the other thread works.
 func TestFork(t *testing.T) {
 	t.Parallel()

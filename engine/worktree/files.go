@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -49,14 +50,14 @@ func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 	if err != nil {
 		return only, err
 	}
-	last, err := e.StepFiles(ctx, at.Head)
-	if err != nil || facts.Parent != nil {
-		return only, nil // nothing can be lost; a child's work belongs to its parent
-	}
 	w := facts.Workspace
 	repo, _, err := e.treeOf(ctx, w, id)
-	if err != nil {
-		return only, nil // the repository is gone, and its snapshots with it
+	last, none := e.StepFiles(ctx, at.Head)
+	switch {
+	case facts.Parent != nil || err != nil && snapshot.IsGone(w.Repo):
+		return only, nil // a child's work belongs to its parent; without the repository, nobody can use it
+	case err != nil || none != nil: // without files, nothing can be lost
+		return only, err
 	}
 	spec, err := e.SpecOf(repo, id)
 	if err != nil {
@@ -113,9 +114,9 @@ func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err er
 // *protocol.Error.
 func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error) {
 	defer fault.Coded(&err)
-	facts, err := e.Heads.AllFacts(ctx)
-	if err != nil && facts == nil {
-		return nil, err
+	facts, unread := e.Heads.AllFacts(ctx)
+	if unread != nil && facts == nil {
+		return nil, unread
 	}
 	list := []protocol.Worktree{}
 	for id, of := range facts {
@@ -130,7 +131,8 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 		return nil, err
 	}
 	for _, d := range dirs {
-		if _, err := threadid.Parse(d.Name()); err == nil && facts[d.Name()].Workspace == nil {
+		// With unreadable facts, it may belong to a thread.
+		if _, err := threadid.Parse(d.Name()); err == nil && unread == nil && facts[d.Name()].Workspace == nil {
 			list = append(list, e.worktree(ctx, d.Name(), nil))
 		}
 	}
@@ -177,12 +179,9 @@ func (e Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) pro
 // gone, and the others include the reason why they stay. Errors are *protocol.Error.
 func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 	done := []protocol.Worktree{}
-	swept, err := e.Sweep(ctx)
+	swept, failed := e.Sweep(ctx)
 	for _, path := range swept {
 		done = append(done, protocol.Worktree{Path: path, Gone: true})
-	}
-	if err != nil {
-		return done, err
 	}
 	list, err := e.Worktrees(ctx)
 	if err != nil {
@@ -199,7 +198,7 @@ func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 		w.Gone = w.Stays == ""
 		done = append(done, w)
 	}
-	return done, fault.OrNil(ctx.Err())
+	return done, cmp.Or(failed, fault.OrNil(ctx.Err()))
 }
 
 // clean removes a worktree, or returns why it stays.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -38,7 +37,7 @@ type CollectedFiles struct {
 	// Worktrees counts the removed worktrees that interrupted commands left and that never belonged to a
 	// thread.
 	Worktrees int `json:"worktrees,omitempty"`
-	// Failed lists the snapshot repositories that could not be collected, with the reasons.
+	// Failed lists what could not be collected, with the reasons.
 	Failed []string `json:"failed,omitempty"`
 }
 
@@ -51,7 +50,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 	if !dry {
 		swept, err := e.Sweep(ctx)
 		if done.Worktrees = len(swept); err != nil {
-			return done, err
+			done.Failed = append(done.Failed, err.Error())
 		}
 	}
 	all, err := e.Finder().Stores(ctx)
@@ -301,7 +300,7 @@ func (e Keeper) Created(id string) error {
 }
 
 // Sweep removes worktrees that never belonged to a thread, with their branches, and finishes interrupted
-// removals. It returns the paths of the worktrees, even if something is left there.
+// removals. It continues after an error, and returns the paths of the worktrees, even if something is left there.
 func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	defer fault.Coded(&err)
 	known, err := heads.ThreadStates(ctx, e.Heads)
@@ -309,7 +308,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 		return nil, err // an unreadable entry may belong to any thread
 	}
 	runs, err := os.ReadDir(filepath.Dir(e.Dirs.Run("x")))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err = gone(err); err != nil {
 		return nil, err
 	}
 	for _, run := range runs {
@@ -318,15 +317,12 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 			snapshot.IsGone(e.RunDir(id).File(runfiles.RestoreFile)) {
 			continue
 		}
-		done, err := e.sweep(ctx, id)
-		if err != nil {
-			return swept, err
-		}
-		if done {
+		done, failed := e.sweep(ctx, id)
+		if err = errors.Join(err, failed); done {
 			swept = append(swept, e.Dirs.Worktree(id))
 		}
 	}
-	return swept, snapshot.FinishRemovals(ctx, filepath.Dir(e.Dirs.Worktree("x")))
+	return swept, errors.Join(err, snapshot.FinishRemovals(ctx, filepath.Dir(e.Dirs.Worktree("x"))))
 }
 
 // sweep removes one such worktree, unless a process is working on it or has just created its thread.

@@ -157,15 +157,17 @@ func FinishRemovals(ctx context.Context, dir string) error {
 		at := filepath.Join(dir, e.Name())
 		text, lost := safeopen.ReadFile(filepath.Join(at, ".git"), maxSetting, safeopen.NoFollow)
 		record, isWorktree := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		var stays error
 		if common := filepath.Dir(filepath.Dir(record)); lost == nil && isWorktree && !IsGone(common) {
 			if path := filepath.Join(dir, name); IsGone(path) { // and not created again
-				err = errors.Join(err, removeRecord(common, path))
+				stays = removeRecord(common, path)
 			}
 			unlocked(ctx, common, []string{packedLock})
 		}
-		if err == nil {
-			err = safeopen.RemoveAll(at)
+		if stays == nil {
+			stays = safeopen.RemoveAll(at)
 		}
+		err = errors.Join(err, stays)
 	}
 	return err
 }
