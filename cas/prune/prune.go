@@ -61,7 +61,7 @@ type Spared struct {
 const batch = 500
 
 // Run forgets the threads that ended before o.Now - o.Keep. It returns an error for an unreadable line of the
-// history, or a disk error.
+// history, or a disk error. A thread whose run can't be examined is spared, unless it is one of o.Threads.
 func Run(ctx context.Context, x Index, o Options) (Report, error) {
 	p := &pruner{
 		options: o, index: x, dirs: home.Dirs{Home: o.Home},
@@ -135,10 +135,7 @@ func endedAt(e heads.Ended) time.Time {
 	if e.CompletedAt > 0 {
 		return time.UnixMilli(e.CompletedAt)
 	}
-	at, err := threadid.Time(e.Thread)
-	if err != nil {
-		return time.UnixMilli(0)
-	}
+	at, _ := threadid.Time(e.Thread) // an unknown time is long ago
 	return at
 }
 
@@ -151,19 +148,22 @@ func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err 
 			p.report.Busy = append(p.report.Busy, e.Thread)
 			continue
 		}
-		if err != nil {
+		if err != nil && p.options.Threads != nil {
 			return err
 		}
-		defer unlock()
-		if p.options.Spare != nil {
-			why, err := p.options.Spare(ctx, e.Thread)
-			if err != nil {
-				why = err.Error()
+		why := ""
+		if err == nil {
+			defer unlock()
+			if p.options.Spare != nil {
+				why, err = p.options.Spare(ctx, e.Thread)
 			}
-			if why != "" {
-				p.report.Spared = append(p.report.Spared, Spared{Thread: e.Thread, Reason: why})
-				continue
-			}
+		}
+		if err != nil {
+			why = err.Error() // one thread must not stop all others
+		}
+		if why != "" {
+			p.report.Spared = append(p.report.Spared, Spared{Thread: e.Thread, Reason: why})
+			continue
 		}
 		free[e.Thread] = true
 	}

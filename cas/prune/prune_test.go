@@ -3,6 +3,7 @@ package prune_test
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -129,6 +130,27 @@ func TestClosedRunDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{old}, ids(report.Pruned))
 	require.NoDirExists(t, run)
+}
+
+// A run that can't be examined stays, and all others are forgotten.
+func TestARunThatCannotBeExamined(t *testing.T) {
+	t.Parallel()
+	if !usertest.Ordinary(t) {
+		return
+	}
+	home, now := world(t)
+	run := filepath.Join(home, "runs", old)
+	require.NoError(t, os.Chmod(run, 0))
+	t.Cleanup(func() { _ = os.Chmod(run, 0o700) })
+	x := fileheads.Open(home, durable.OS())
+	options := prune.Options{Home: home, Keep: 30 * day, Now: now}
+	report, err := prune.Run(t.Context(), x, options)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{busy, orphan, undated}, ids(report.Pruned))
+	require.Equal(t, []string{old}, []string{report.Spared[0].Thread})
+	options.Threads = []string{old}
+	_, err = prune.Run(t.Context(), x, options)
+	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
 // While the facts are damaged, the family of an active thread is unknown.
