@@ -85,9 +85,6 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.St
 	if err := e.can(w); err != nil {
 		return nil, err
 	}
-	if files := e.Reader.Files; files != nil {
-		go files.Secrets(e.Reader.Env) // parses the config while the thread is locked and read
-	}
 	work := func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) }
 	if w.Do == DoUndo || w.Do == DoRedo || w.Do == DoRetry { // the user who asked for it needs no notification
 		w.Steps = 1
