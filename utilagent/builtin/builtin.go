@@ -104,8 +104,7 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 		_ = errors.As(err, &res.Limit)
 		return res, nil
 	}
-	w.deliver(&res, answer)
-	return res, err
+	return w.deliver(res, answer, err)
 }
 
 // resume lets the model correct an answer. It may read but not change anything: with all their tools, models
@@ -127,17 +126,20 @@ func (a *agent) resume(ctx context.Context, sessionID, message string, req *agen
 	loop := w.loop(ctx)
 	loop.Turns, loop.ReadOnly = w.continueTurns, true
 	answer, res, err := w.play(ctx, loop, session)
-	w.deliver(&res, answer)
-	return res, err
+	return w.deliver(res, answer, err)
 }
 
-// deliver sets the answer in the result.
-func (w *work) deliver(res *agentkit.Result, answer react.Answer) {
-	if w.kind.resolves && answer.Outcome == react.Done {
+// deliver sets the answer in the result. A part of an answer is none, even if it begins with valid data.
+func (w *work) deliver(res agentkit.Result, answer react.Answer, err error) (agentkit.Result, error) {
+	switch {
+	case w.kind.resolves && answer.Outcome == react.Done:
 		res.Value = answer.Value
-		return
+	case err == nil && answer.Cut:
+		err = fmt.Errorf("the answer was cut off at the limit for one reply, after %d bytes", len(answer.Text))
+	default:
+		res.Output = answer.Text
 	}
-	res.Output = answer.Text
+	return res, err
 }
 
 // play runs the loop and records its cost.
@@ -149,10 +151,6 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	answer, err := loop.Run(ctx, session)
 	err = w.failure(w.advise(err))
 	took := w.run.Env.Now().Sub(began).Milliseconds()
-	model := answer.Model
-	if model == "" {
-		model = w.endpoint.Model
-	}
 	err = errors.Join(err, w.record.end(context.WithoutCancel(ctx), answer, err))
 	bill := w.tried
 	bill.AddAll(answer.Bill)
@@ -171,7 +169,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 		SessionID: session.ID,
 		Usage:     usage,
 		Detail: &protocol.Detail{
-			Model: model, Outcome: outcome, DurationMs: took, Requests: w.record.texts,
+			Model: cmp.Or(answer.Model, w.endpoint.Model), Outcome: outcome, DurationMs: took, Requests: w.record.texts,
 		},
 	}, err
 }

@@ -58,6 +58,27 @@ func TestLLMAsksOnceWithoutTools(t *testing.T) {
 	require.Len(t, e.messages(t, 2), 6, "the role goes on in its conversation")
 }
 
+// A part of an answer is none, even if it begins with valid data.
+func TestNoPartOfAnAnswerIsStored(t *testing.T) {
+	t.Parallel()
+	cut := reply{text: strings.TrimSuffix(done, " of it.\n"), cut: true}
+	for name, c := range map[string]struct {
+		options agentkit.Options
+		replies []reply
+	}{
+		"the only reply":      {LLMOptions(), []reply{cut}},
+		"a correction":        {LLMOptions(), []reply{say("---\n$status: perfect\n---\n"), cut}},
+		"every reply":         {Options(), []reply{cut}},
+		"every one corrected": {Options(), []reply{say("---\n$status: perfect\n---\n"), cut}},
+	} {
+		e := serve(t, c.replies...)
+		got := agentkittest.Run(t, c.options, e.scenario(""))
+		require.Equal(t, 1, got.ExitCode, name)
+		require.Contains(t, got.Stderr, "cut off", name)
+		require.NotNil(t, got.Result.Usage, name)
+	}
+}
+
 // Every reply of the scripted endpoint costs 110 tokens.
 func TestBudgetsSuspend(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,7 @@ type reply struct {
 	status int
 	header string // Retry-After
 	free   bool   // report no usage
+	cut    bool   // at the limit for one reply
 }
 
 func say(text string) reply                  { return reply{text: text} }
@@ -68,7 +69,7 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) {
 	if calls != nil {
 		message["tool_calls"] = calls
 	}
-	whole := map[string]any{"model": "m-2029", "choices": []any{map[string]any{"message": message, "finish_reason": "stop"}}}
+	whole := map[string]any{"model": "m-2029", "choices": []any{map[string]any{"message": message, "finish_reason": map[bool]string{true: "length", false: "stop"}[play.cut]}}}
 	if !play.free {
 		whole["usage"] = map[string]any{"prompt_tokens": 100, "completion_tokens": 10}
 	}

@@ -430,8 +430,7 @@ func (r *record) end(ctx context.Context, a react.Answer, err error) error {
 
 // total describes the known cost of all replies of a run.
 func total(b protocol.Bill) string {
-	switch {
-	case b.Uncounted == 0 || b.Uncounted == b.Parts:
+	if b.Uncounted == 0 || b.Uncounted == b.Parts {
 		return cost(b.AtLeast)
 	}
 	return fmt.Sprintf("at least %s; of %d of them the tokens are unknown", cost(b.AtLeast), b.Uncounted)

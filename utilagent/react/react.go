@@ -95,6 +95,7 @@ const (
 // Answer is the result of a run.
 type Answer struct {
 	Text    string // the model's last text
+	Cut     bool   // Text was cut off at the limit for one reply
 	Value   any    // the argument of resolve
 	Outcome Outcome
 	Bill    protocol.Bill // of its replies, without DurationMs; also set with an error
@@ -429,7 +430,7 @@ func (r *run) account(resp llm.Response) error {
 		r.answer.Model = resp.Model
 	}
 	if strings.TrimSpace(resp.Message.Content) != "" {
-		r.answer.Text = resp.Message.Content
+		r.answer.Text, r.answer.Cut = resp.Message.Content, resp.Finish == llm.FinishLength
 	}
 	r.window.recordResponse(resp)
 	r.charge(resp)
