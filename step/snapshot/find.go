@@ -107,7 +107,7 @@ func (r *Repo) check(dir string) error {
 
 // harmlessKeys matches the keys of a repository's config that only affect how files are compared and written.
 // None of them starts a program or refers to another path.
-const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
+const harmlessKeys = `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
 
 // lfsStorage is the git-lfs setting for the directory of file contents. A repository could point it anywhere,
 // so only the user's own setting counts.

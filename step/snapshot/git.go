@@ -44,7 +44,7 @@ var settings = [][2]string{
 	{"core.untrackedCache", "false"}, {"core.pager", "cat"}, {"core.editor", "false"}, {"commit.gpgSign", "false"},
 	{"gc.auto", "0"}, {"maintenance.auto", "false"}, {"submodule.recurse", "false"}, {"diff.ignoreSubmodules", "all"},
 	{"core.fsync", "loose-object,reference,pack"}, {"core.fsyncMethod", "fsync"}, {"core.quotePath", "false"},
-	{"index.skipHash", "false"},
+	{"index.skipHash", "false"}, {"core.safecrlf", "false"},
 }
 
 // newGit finds the user's git program, never one in the work tree.

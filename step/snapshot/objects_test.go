@@ -132,3 +132,14 @@ func TestLargeFiles(t *testing.T) {
 	w.restore(second)
 	w.sh(`test "$(wc -l < a)" = 3000; test "$(wc -l < d/new)" = 4000; git --git-dir="$STORE" fsck --strict`)
 }
+
+// A snapshot changes line ends as git does, also where the user has git refuse that.
+func TestSafeCRLF(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"", "--global"} {
+		w := repository(t)
+		w.sh(`git config ` + where + ` core.autocrlf input; git config ` + where + ` core.safecrlf true; printf 'x\r\n' > a; printf 'x\r\n' > new`)
+		require.Empty(t, w.take().Left)
+		w.sh(`test "$(git --git-dir="$STORE" cat-file -p ` + sum(w.spec.Tree) + `:new | wc -c)" = 2`)
+	}
+}
