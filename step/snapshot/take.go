@@ -202,7 +202,7 @@ func moveObjects(from, to string) error {
 		err = atATime(objects, durable.OS().SyncFile)
 	}
 	var dirs []string
-	for _, object := range objects {
+	for _, object := range slices.Backward(objects) { // a pack before its index
 		if err != nil {
 			return err
 		}
