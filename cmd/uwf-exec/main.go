@@ -56,33 +56,25 @@ func adapter(o *options) cliagent.Adapter {
 }
 
 func (o *options) parse(args []string) (rest []string, err error) {
-	for i := 0; i < len(args); i++ {
-		name, value, attached := strings.Cut(args[i], "=")
-		if name != "--session" && name != "--resume" {
-			rest = append(rest, args[i])
-			continue
-		}
-		if !attached {
-			if i++; i == len(args) {
-				return nil, fmt.Errorf("%s needs a value", name)
-			}
-			value = args[i]
-		}
-		if name == "--resume" {
-			o.resume = strings.Fields(value)
-			continue
-		}
-		if o.session, err = regexp.Compile(value); err != nil {
-			return nil, fmt.Errorf("--session: %w", err)
-		}
-		if o.session.NumSubexp() == 0 {
-			return nil, errors.New("--session: missing group in the expression, such as session: (\\S+)")
-		}
+	rest, err = cliagent.TakeFlags(args, o.set, "--session", "--resume")
+	if err == nil && (o.session == nil) != (len(o.resume) == 0) {
+		err = errors.New("--session and --resume must be used together")
 	}
-	if (o.session == nil) != (len(o.resume) == 0) {
-		return nil, errors.New("--session and --resume must be used together")
+	return rest, err
+}
+
+func (o *options) set(name, value string) (err error) {
+	if name == "--resume" {
+		o.resume = strings.Fields(value)
+		return nil
 	}
-	return rest, nil
+	if o.session, err = regexp.Compile(value); err != nil {
+		return fmt.Errorf("--session: %w", err)
+	}
+	if o.session.NumSubexp() == 0 {
+		return errors.New("--session: missing group in the expression, such as session: (\\S+)")
+	}
+	return nil
 }
 
 func (o *options) command(c cliagent.Call) (cliagent.Invocation, error) {

@@ -86,14 +86,11 @@ func CountArtifacts(dir string, most int64) (held protocol.Artifacts, err error)
 // the user's permissions, which an agent can have removed, because the next step needs the directory.
 func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.FileInfo) error) error {
 	info, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", dir)
-	}
 	if err != nil {
-		return err
+		return gone(err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
 	}
 	if info.Mode()&0o700 != 0o700 {
 		_ = os.Chmod(dir, 0o700) // opening it reports the failure
@@ -103,7 +100,7 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(anyName{root}, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return gone(err)
 		}
@@ -124,6 +121,11 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 		return visit(root, filepath.FromSlash(name), info)
 	})
 }
+
+// anyName is a directory whose names need not be UTF-8, in contrast to [os.Root.FS].
+type anyName struct{ *os.Root }
+
+func (d anyName) Open(name string) (fs.File, error) { return d.Root.Open(name) }
 
 // gone returns nil if err means that a file was removed in the meantime.
 func gone(err error) error {

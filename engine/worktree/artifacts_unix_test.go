@@ -112,6 +112,24 @@ func TestClosedArtifacts(t *testing.T) {
 	require.EqualValues(t, 8, held.Bytes)
 }
 
+// Names of files can be any bytes, such as Latin-1.
+func TestNamesOfArtifacts(t *testing.T) {
+	t.Parallel()
+	dirs := home.Dirs{Home: t.TempDir()}
+	dir := dirs.Artifacts(oneThread)
+	k := worktree.Keeper{Dirs: dirs, Heads: fileheads.Open(dirs.Home, durable.OS()), Config: func(context.Context) (protocol.Config, error) { return protocol.Config{}, nil }}
+	if err := os.MkdirAll(filepath.Join(dir, "caf\xe9", "b"), 0o700); err != nil {
+		t.Skip("the file system requires UTF-8")
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "caf\xe9", "b", "\xff"), []byte("text"), 0o600))
+	require.NoError(t, k.OpenArtifacts(t.Context(), oneThread, dir))
+	require.NoError(t, k.ForkArtifacts(t.Context(), oneThread, otherThread))
+	held, err := worktree.CountArtifacts(dirs.Artifacts(otherThread), 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, 3, held.Files)
+	require.EqualValues(t, 4, held.Bytes)
+}
+
 func TestTooManyArtifacts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -147,4 +165,20 @@ func TestSweepOfArtifacts(t *testing.T) {
 	for _, id := range []string{otherThread, young, "no thread"} {
 		require.DirExists(t, dirs.Artifacts(id))
 	}
+}
+
+// Nothing is pruned while threads are lost: their artifacts are still needed.
+func TestPruneWithLostThreads(t *testing.T) {
+	t.Parallel()
+	dirs := home.Dirs{Home: t.TempDir()}
+	known := fileheads.Open(dirs.Home, durable.OS())
+	k := worktree.Keeper{Dirs: dirs, Heads: known}
+	require.NoError(t, known.Add(t.Context(), oneThread, "0000000000000", heads.Facts{}))
+	require.NoError(t, os.MkdirAll(dirs.Artifacts(oneThread), 0o700))
+	require.NoError(t, os.MkdirAll(dirs.Run(oneThread), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dirs.Run(oneThread), "run.json"), []byte("{}\n"), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(dirs.Home, "threads.yaml")))
+	_, err := k.Prune(t.Context(), prune.Options{Home: dirs.Home, Now: time.Unix(1_800_000_000, 0)}, true)
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeCorrupt})
+	require.DirExists(t, dirs.Artifacts(oneThread))
 }

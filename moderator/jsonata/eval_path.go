@@ -1,6 +1,7 @@
 package jsonata
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
@@ -134,10 +135,7 @@ func (e *evaluator) field(in any, name string, at int) (any, error) {
 }
 
 func (s site) fields(out *list, l list, name string, depth int) error {
-	if err := s.deep(depth); err != nil {
-		return err
-	}
-	if err := s.spend(l.len()); err != nil {
+	if err := cmp.Or(s.deep(depth), s.spend(l.len())); err != nil {
 		return err
 	}
 	for i := range l.len() {
@@ -206,10 +204,7 @@ func (s site) valuesOf(v any) (list, error) {
 }
 
 func (s site) flattenAll(out *list, l list, depth int) error {
-	if err := s.deep(depth); err != nil {
-		return err
-	}
-	if err := s.spend(l.len()); err != nil {
+	if err := cmp.Or(s.deep(depth), s.spend(l.len())); err != nil {
 		return err
 	}
 	for i := range l.len() {

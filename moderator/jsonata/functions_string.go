@@ -1,6 +1,7 @@
 package jsonata
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -405,13 +406,7 @@ func (p *printer) newLine(depth int) {
 
 // pay accounts for the bytes written since the last call.
 func (p *printer) pay(depth int) error {
-	if err := p.site.deep(depth); err != nil {
-		return err
-	}
-	if err := p.site.spend(1); err != nil {
-		return err
-	}
-	err := p.site.write(len(p.buf) - p.paid)
+	err := cmp.Or(p.site.deep(depth), p.site.spend(1), p.site.write(len(p.buf)-p.paid))
 	p.paid = len(p.buf)
 	return err
 }

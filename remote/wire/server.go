@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -406,10 +407,7 @@ func among[T comparable](c *Client, got, asked []T) error {
 // Walk implements [remote.Remote].
 func (c *Client) Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas.Hash, error] {
 	return sequence(func(yield func(cas.Hash) error) error {
-		if err := remote.CheckHashes(roots); err != nil {
-			return err
-		}
-		if err := remote.CheckHashes(have); err != nil {
+		if err := cmp.Or(remote.CheckHashes(roots), remote.CheckHashes(have)); err != nil {
 			return err
 		}
 		seen := map[uint64]bool{}

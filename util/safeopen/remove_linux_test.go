@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,19 @@ func TestRemoveAll(t *testing.T) {
 	require.NoDirExists(t, dir)
 	require.DirExists(t, outside)
 	require.NoError(t, RemoveAll(dir))
+}
+
+// A program can hide closed directories deep below others, and in those whose names aren't UTF-8.
+func TestRemoveAllOfOddDirectories(t *testing.T) {
+	t.Parallel()
+	asOrdinaryUser(t)
+	for _, closed := range []string{strings.Repeat("d/", 99), strings.Repeat("d/", 450), "\xff/d", "\xff"} {
+		dir := filepath.Join(t.TempDir(), "tree")
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, closed, "in"), 0o700))
+		require.NoError(t, os.Chmod(filepath.Join(dir, closed), 0))
+		require.NoError(t, RemoveAll(dir), closed)
+		require.NoDirExists(t, dir)
+	}
 }
 
 // A link in a closed directory can't be removed, and its target stays as it is.

@@ -266,14 +266,22 @@ func RemoveAllIn(root *os.Root, name string) error {
 	if info, lost := root.Lstat(name); !errors.Is(err, fs.ErrPermission) || lost != nil || !info.IsDir() {
 		return err // a link leads to directories that must stay
 	}
-	_ = fs.WalkDir(root.FS(), name, func(at string, e fs.DirEntry, err error) error {
-		if e != nil && e.IsDir() && err == nil {
-			_ = root.Chmod(at, 0o700)         // the removal reports a failure
-			if strings.Count(at, "/") > 200 { // finding a directory takes as long as its path
-				return fs.SkipDir
-			}
-		}
-		return nil
-	})
+	unlock(root, name)
 	return root.RemoveAll(name)
+}
+
+// unlock opens a directory and those below it to the user. The removal reports a failure.
+func unlock(root *os.Root, name string) {
+	_ = root.Chmod(name, 0o700)
+	dir, err := root.OpenRoot(name) // a long path takes long, and [fs.FS] finds only names in UTF-8
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	entries, _ := fs.ReadDir(dir.FS(), ".")
+	for _, e := range entries {
+		if e.IsDir() {
+			unlock(dir, e.Name())
+		}
+	}
 }

@@ -22,8 +22,6 @@ package acp
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
@@ -65,30 +63,11 @@ func Adapter() cliagent.Adapter {
 		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,
 		Unset:       []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "HERMES_SESSION_*"},
-		ParseArgs:   s.parse,
 		Usage:       usageText,
+		ParseArgs: func(args []string) ([]string, error) {
+			return cliagent.TakeFlags(args, s.set, "--session-mode", "--auth", "--offer")
+		},
 	}
-}
-
-// parse reads the arguments before the command and returns the rest.
-func (s *settings) parse(args []string) (rest []string, err error) {
-	for i := 0; i < len(args); i++ {
-		name, value, attached := strings.Cut(args[i], "=")
-		if !slices.Contains([]string{"--session-mode", "--auth", "--offer"}, name) {
-			rest = append(rest, args[i])
-			continue
-		}
-		if !attached {
-			if i++; i == len(args) {
-				return nil, fmt.Errorf("%s needs a value", name)
-			}
-			value = args[i]
-		}
-		if err := s.set(name, value); err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
 }
 
 func (s *settings) set(name, value string) error {

@@ -28,6 +28,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -490,4 +491,25 @@ func (r *runner) plain(out *tried) {
 	if out.Mark != "" && !r.adapter.isPlain(out.Mark) {
 		out.Mark = ""
 	}
+}
+
+// TakeFlags sets the flags with these names, each NAME VALUE or NAME=VALUE, and returns the other arguments.
+func TakeFlags(args []string, set func(name, value string) error, names ...string) (rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		if !slices.Contains(names, name) {
+			rest = append(rest, args[i])
+			continue
+		}
+		if !attached {
+			if i++; i == len(args) {
+				return nil, fmt.Errorf("%s needs a value", name)
+			}
+			value = args[i]
+		}
+		if err := set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
 }
