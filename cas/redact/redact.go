@@ -163,25 +163,30 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 // readHeads returns the heads of all threads, including the threads of other homes that use the store, with keys of
 // the form "<id> in <home>".
 func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) {
-	found := map[string]cas.Hash{}
-	add := func(x heads.Heads, suffix string) error {
-		all, err := heads.ThreadStates(ctx, x)
-		for id, at := range all {
-			found[id+suffix] = at.Head
+	all := map[string]heads.Heads{"": r.index}
+	if r.options.Others != nil {
+		others, err := r.options.Others()
+		if err != nil {
+			return nil, err
 		}
-		return err // an unreadable line might be a thread that shares the node
+		for home, x := range others {
+			all[" in "+home] = x
+		}
 	}
-	if err := add(r.index, ""); err != nil {
-		return nil, err
+	found := map[string]cas.Hash{}
+	for in, x := range all {
+		states, err := heads.ThreadStates(ctx, x)
+		if a, ok := x.(heads.Auditor); ok && err == nil && !r.options.Shared {
+			err = a.CheckLost(ctx)
+		}
+		if err != nil {
+			return nil, err // an unreadable line or a lost one might be a thread that shares the node
+		}
+		for id, at := range states {
+			found[id+in] = at.Head
+		}
 	}
-	if r.options.Others == nil {
-		return found, nil
-	}
-	others, err := r.options.Others()
-	for home, x := range others {
-		err = errors.Join(err, add(x, " in "+home))
-	}
-	return found, err
+	return found, nil
 }
 
 // bury stores the tombstone if the threads are unchanged, while no process puts nodes.

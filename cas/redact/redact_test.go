@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -280,6 +283,27 @@ func TestSharedWithAnotherHome(t *testing.T) {
 	var shared *redact.SharedError
 	require.ErrorAs(t, err, &shared)
 	require.Equal(t, []string{idB + " in " + home}, shared.Threads)
+}
+
+// A thread whose line in threads.yaml is lost might share the node.
+func TestSharedWithALostThread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.NoError(t, w.index.Add(t.Context(), idB, w.steps[0].Hash, heads.Facts{}))
+	require.NoError(t, os.MkdirAll(filepath.Join(w.home, "runs", idB), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(w.home, "runs", idB, "run.json"), []byte("{}\n"), 0o600))
+	path := filepath.Join(w.home, "threads.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	kept := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool { return strings.Contains(line, idB) || strings.HasPrefix(line, "# sum") })
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(kept, "")), 0o600))
+	turn := w.turn(0)
+	_, err = w.redact(turn, redact.Options{})
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeCorrupt})
+	_, err = w.store.Get(t.Context(), turn)
+	require.NoError(t, err)
+	_, err = w.redact(turn, redact.Options{Shared: true})
+	require.NoError(t, err)
 }
 
 // Putting the content again doesn't restore it; a step with the same content can still be made.

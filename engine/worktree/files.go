@@ -264,7 +264,11 @@ func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.R
 	if !force {
 		o.Spare = e.spare(facts)
 	}
-	report, err := prune.Run(ctx, fileheads.Open(o.Home, e.FS), o)
+	x := fileheads.Open(o.Home, e.FS)
+	if err := x.CheckLost(ctx); err != nil && len(o.Threads) == 0 {
+		return prune.Report{}, err // lost threads need their children and artifacts
+	}
+	report, err := prune.Run(ctx, x, o)
 	if o.DryRun {
 		return report, err
 	}
