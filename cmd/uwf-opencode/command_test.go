@@ -77,3 +77,16 @@ func TestContinuesAfterStop(t *testing.T) {
 	require.EqualValues(t, 3, seen.Usage.CacheReadTokens)
 	require.InDelta(t, 0.5, *seen.Usage.CostUSD, 1e-9)
 }
+
+// An answer that ends at the limit of tokens is only a part.
+func TestTruncatedAnswer(t *testing.T) {
+	t.Parallel()
+	for reason, truncated := range map[string]bool{"length": true, "unknown": false} {
+		seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(
+			`{"type":"text","sessionID":"s","part":{"messageID":"m","text":"---\na: 1\n---\n"}}`+"\n"+
+				`{"type":"step_finish","sessionID":"s","part":{"messageID":"m","reason":"`+reason+`"}}`+"\n"), cliagent.Exit{})
+		require.NoError(t, err)
+		require.Equal(t, cliagent.Incomplete, seen.Kind)
+		require.Equal(t, truncated, seen.Truncated, reason)
+	}
+}

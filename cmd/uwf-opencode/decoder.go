@@ -224,7 +224,8 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	case d.reason == "content-filter":
 		o.Kind, o.Message = cliagent.Refusal, "the model's provider filtered the answer"
 	case d.reason != "":
-		o.Kind, o.Message = cliagent.Incomplete, cmp.Or(e.Stderr, "the last step ended ("+d.reason+") without an answer")
+		o.Kind, o.Truncated = cliagent.Incomplete, d.reason == "length"
+		o.Message = cmp.Or(e.Stderr, "the last step ended ("+d.reason+") without an answer")
 	case e.Output() != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(e.Output()), e.Output()
 	case d.session != "":

@@ -34,7 +34,8 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the session came back as " + strings.Join(p.strays, ", ")
 	case r.StopReason != "end_turn":
-		o.Kind, o.Message = cliagent.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "unknown reason")
+		o.Kind, o.Truncated = cliagent.Incomplete, r.StopReason == "max_tokens"
+		o.Message = "the agent stopped early: " + cmp.Or(r.StopReason, "unknown reason")
 	case !p.emitter.answered():
 		o.Kind, o.Message = cliagent.Incomplete, "the agent ended its turn without an answer"
 	default:

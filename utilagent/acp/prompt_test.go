@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestAMentionIsTextForBridgesToo(t *testing.T) {
@@ -29,5 +31,15 @@ func TestReadingEnds(t *testing.T) {
 	for skip := range int64(2) {
 		_, err := readLines(zeros{}, skip, 1)
 		require.ErrorIs(t, err, errTooLarge)
+	}
+}
+
+// An answer that ends at the limit of tokens is only a part.
+func TestTruncatedAnswer(t *testing.T) {
+	t.Parallel()
+	for reason, truncated := range map[string]bool{"max_tokens": true, "end_turn": false, "": false} {
+		e := newEmitter(func(cliagent.Event) {})
+		e.text(update{Content: []byte(`{"type":"text","text":"---\na: 1\n---\n"}`)})
+		require.Equal(t, truncated, (&client{}).outcome(prompted{StopReason: reason}, &prompt{session: "s", emitter: e}, false).Truncated, reason)
 	}
 }

@@ -282,6 +282,8 @@ type Outcome struct {
 	// Final is the answer if the program marks it. Otherwise the answer is the last text after the last tool
 	// event.
 	Final string
+	// Truncated, with Incomplete, means that the model reached its limit for one reply: its text is only a part.
+	Truncated bool
 	// Value is the answer as data, if the program was asked for structured output.
 	Value any
 	// Turns is the number of model messages, if reported.

@@ -138,7 +138,7 @@ func (r *runner) next(out tried) (*task, error) {
 		return &task{prompt: refusedText(out.Refused), session: out.Session, message: t.message}, nil
 	case r.pushed:
 		return nil, nil
-	case out.Kind == Incomplete && !isFramed(out.text):
+	case out.Kind == Incomplete && (out.Truncated || !isFramed(out.text)):
 		r.pushed = true
 		r.note("it ended without an answer and was asked to finish")
 		return &task{prompt: finishText, session: out.Session, message: t.message}, nil
@@ -387,14 +387,6 @@ func shown(args []string) []string {
 	return out
 }
 
-// stopped returns the reason for which the step must end, or nil.
-func (r *runner) stopped() error {
-	if r.host.outer.Err() != nil {
-		return context.Cause(r.host.outer)
-	}
-	return nil
-}
-
 func (r *runner) fail(out tried) error {
 	if out.Error == errorkind.BadUsage { // the cached version may be outdated
 		_ = durable.OS().Remove(probeFile(string(r.sessions), r.program.Path))
@@ -506,7 +498,7 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	case OK:
 		return r.answered(res, out)
 	case Incomplete:
-		if out.text != "" && (isFramed(out.text) || !continues) {
+		if out.text != "" && !out.Truncated && (isFramed(out.text) || !continues) {
 			return r.answered(res, out)
 		}
 		if continues {

@@ -76,6 +76,12 @@ func TestOutcomes(t *testing.T) {
 		"incomplete twice": {
 			plays: []string{"S {session}\nT I begin.", "S {session}\nT Hm."}, calls: 2, suspends: true,
 		},
+		"a part of an answer": {
+			plays: []string{"S {session}\nT ---\\n$status: done\\n---\\nIt\nQ 1\nX incomplete a", "S {session}\n" + good + "\n."}, calls: 2, detail: "asked to finish",
+		},
+		"a part of an answer twice": {
+			plays: []string{"S {session}\nT I begin.", "S {session}\n" + good + "\nQ 1\nX incomplete a"}, calls: 2, suspends: true,
+		},
 		"the limit of turns": {plays: []string{"S {session}\nT I begin.\nX max_turns"}, calls: 1, suspends: true},
 		"the limit of cost":  {plays: []string{"S {session}\nT I begin.\nX max_cost"}, calls: 1, suspends: true, detail: "max_cost"},
 		"a limit without a session": {

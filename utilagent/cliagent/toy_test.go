@@ -21,7 +21,7 @@ import (
 
 // toy describes a program whose lines are a letter and an argument: S session, M mark, T text, F the answer
 // without a turn, D delta, C call, R result, N notice, U usage of the session so far, V pointless retries, Y
-// retries after a status, K input and output tokens, Z refused, and last . (ok) or X kind message.
+// retries after a status, K input and output tokens, Q truncated, Z refused, and last . (ok) or X kind message.
 func toy() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name: "toy", Program: "toy", Install: "get a toy", Login: "toy login",
@@ -94,6 +94,9 @@ func (d *toyDecoder) Line(line []byte) ([]cliagent.Event, bool) {
 		in, _ := strconv.ParseInt(first, 10, 64)
 		out, _ := strconv.ParseInt(second, 10, 64)
 		d.out.Usage = cliagent.Usage{Usage: &protocol.Usage{InputTokens: in, OutputTokens: out}}
+		return nil, true
+	case "Q":
+		d.out.Truncated = true
 		return nil, true
 	case "Z":
 		d.out.Refused = append(d.out.Refused, rest)

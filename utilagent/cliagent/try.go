@@ -74,7 +74,7 @@ func (r *runner) try(t task) (tried, error) {
 	took := r.env.Now().Sub(started)
 	err = errors.Join(err, c.close(ctx))
 	cause := context.Cause(ctx)
-	if stopped := r.stopped(); stopped != nil {
+	if stopped := context.Cause(r.host.outer); stopped != nil {
 		return tried{}, stopped
 	}
 	if err != nil && cause == nil {
