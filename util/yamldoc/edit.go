@@ -165,12 +165,15 @@ func replace(file *ast.File, path []string, value any, write writer) error {
 	if err != nil {
 		return err
 	}
-	if comment := old.GetComment(); comment != nil {
-		if err := node.SetComment(comment); err != nil {
-			return err
-		}
+	parent, err := pathTo(path[:len(path)-1]).FilterFile(file)
+	if err == nil {
+		err = errors.Join(node.SetComment(old.GetComment()), pathTo(path).ReplaceWithNode(file, node))
 	}
-	return pathTo(path).ReplaceWithNode(file, node)
+	above, _ := parent.(*ast.MappingNode)
+	if m, ok := node.(*ast.MappingNode); err == nil && ok && above != nil && !m.IsFlowStyle { // its colon was aligned
+		m.AddColumn(above.Values[0].Key.GetToken().Position.Column + 2 - m.Values[0].Key.GetToken().Position.Column)
+	}
+	return err
 }
 
 // nodeOf converts a value to a node of the library, as written after a key.

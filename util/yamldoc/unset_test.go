@@ -7,6 +7,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A key without a value receives entries, however long their names are.
+func TestSetBelowNull(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"k", "default", "claude-sonnet", "qwen3:8b", "gpt-4.1", "@x", "1", "yes", "a b", "ä", "a: b", "2024-01-01", "*", "'"} {
+		for src, want := range map[string]string{
+			"a:\n": "a:\n  ", "a: # c\nz: 1\n": "a:\n  # c\n  ", "z: 1\na: ~\n": "z: 1\na:\n  ", "z:\n  a:\nb: 1\n": "z:\n  a:\n    ",
+		} {
+			path := []string{"a", key, "m"}
+			if strings.HasPrefix(src, "z:\n") {
+				path = append([]string{"z"}, path...)
+			}
+			text, err := Set([]byte(src), path, "v", Bounds{})
+			require.NoError(t, err, "%q in %q", key, src)
+			require.True(t, strings.HasPrefix(string(text), want), "%q", text)
+			require.NotEqual(t, ' ', rune(text[len(want)]), "%q", text)
+		}
+	}
+}
+
 // The entry is removed with its lines; comments of others stay.
 func TestUnset(t *testing.T) {
 	t.Parallel()
