@@ -40,11 +40,11 @@ type git struct {
 // settings apply to all commands, also in the repositories of submodules.
 var settings = [][2]string{
 	{"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}, {"core.splitIndex", "false"},
-	{"core.logAllRefUpdates", "false"},
+	{"core.logAllRefUpdates", "false"}, {"core.ignoreStat", "false"},
 	{"core.untrackedCache", "false"}, {"core.pager", "cat"}, {"core.editor", "false"}, {"commit.gpgSign", "false"},
 	{"gc.auto", "0"}, {"maintenance.auto", "false"}, {"submodule.recurse", "false"}, {"diff.ignoreSubmodules", "all"},
 	{"core.fsync", "loose-object,reference,pack"}, {"core.fsyncMethod", "fsync"}, {"core.quotePath", "false"},
-	{"index.skipHash", "false"}, {"core.safecrlf", "false"},
+	{"index.skipHash", "false"}, {"core.safecrlf", "false"}, {"pack.packSizeLimit", "0"},
 }
 
 // newGit finds the user's git program, never one in the work tree.

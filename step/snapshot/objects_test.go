@@ -143,3 +143,23 @@ func TestSafeCRLF(t *testing.T) {
 		w.sh(`test "$(git --git-dir="$STORE" cat-file -p ` + sum(w.spec.Tree) + `:new | wc -c)" = 2`)
 	}
 }
+
+// The user's settings for git don't change what a snapshot, or a copy of it, contains.
+func TestSettingsOfTheUser(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git config --global core.ignoreStat true; git config --global pack.packSizeLimit 1m`)
+	first := w.take().Tree
+	w.sh(`echo 2 > a; head -c 2000000 /dev/urandom > x; head -c 2000000 /dev/urandom > y`)
+	second := w.take().Tree
+	w.sh(`echo 3 > a`)
+	third := w.take().Tree
+	require.NotEqual(t, second, third)
+	w.restore(first)
+	w.restore(third)
+	other := newWorld(t)
+	other.sh(`git init -q; git config --global pack.packSizeLimit 1m`)
+	other.take()
+	require.NoError(t, snapshot.Copy(t.Context(), other.env, w.spec.Git, other.spec.Git, third))
+	other.restore(third)
+}
