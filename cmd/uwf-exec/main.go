@@ -110,15 +110,13 @@ type decoder struct {
 
 // Line implements [cliagent.Decoder].
 func (d *decoder) Line(line []byte) ([]cliagent.Event, bool) {
-	switch {
-	case d.find(line):
-	case d.cut:
-	default:
-		room := maxAnswer - d.answer.Len()
-		d.cut = len(line) > room
-		d.answer.Write(line[:max(min(len(line), room), 0)]) // a line ending can exceed the limit
-		d.answer.WriteByte('\n')
+	if d.find(line) || d.cut {
+		return nil, true
 	}
+	room := maxAnswer - d.answer.Len()
+	d.cut = len(line) > room
+	d.answer.Write(line[:max(min(len(line), room), 0)]) // a line ending can exceed the limit
+	d.answer.WriteByte('\n')
 	return nil, true
 }
 
@@ -133,12 +131,13 @@ func (d *decoder) find(line []byte) bool {
 	if d.session == nil {
 		return false
 	}
-	m := d.session.FindSubmatch(line)
-	if m == nil || len(m[1]) == 0 {
+	text := plaintext.Strip(string(line)) // it can be colored
+	m := d.session.FindStringSubmatch(text)
+	if m == nil || m[1] == "" {
 		return false
 	}
-	d.id = string(m[1])
-	return strings.TrimSpace(string(line)) == strings.TrimSpace(string(m[0]))
+	d.id = m[1]
+	return strings.TrimSpace(text) == strings.TrimSpace(m[0])
 }
 
 // End implements [cliagent.Decoder]. Only the exit status shows whether the text is an answer.

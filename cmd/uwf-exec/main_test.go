@@ -78,6 +78,21 @@ func TestDecoder(t *testing.T) {
 	require.Contains(t, seen.Message, "half an ans")
 }
 
+// Many programs color their output although no terminal reads it.
+func TestColoredSession(t *testing.T) {
+	t.Parallel()
+	o := &options{}
+	_, err := o.parse([]string{"--session", `Session: (\S+)`, "--resume", "x"})
+	require.NoError(t, err)
+	const line = "\x1b[2mSession: \x1b[36mabc\x1b[0m"
+	for _, c := range []struct{ stdout, stderr string }{{"yes\n", line}, {line + "\nyes\n", ""}} {
+		seen, err := cliagent.Replay(t.Context(), adapter(o), cliagent.Call{}, strings.NewReader(c.stdout), cliagent.Exit{Stderr: c.stderr})
+		require.NoError(t, err)
+		require.Equal(t, "abc", seen.Session)
+		require.Equal(t, "yes", seen.Answer)
+	}
+}
+
 // A line may end exactly at the limit, and more lines may follow.
 func TestAnswerAsLongAsTheLimit(t *testing.T) {
 	t.Parallel()
