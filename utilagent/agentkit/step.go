@@ -128,10 +128,10 @@ func (k *kit) failedDetail(ctx context.Context, done *settled) (cas.Hash, error)
 	return k.batch.Add(ctx, d)
 }
 
-// outcome appends the session choice to the outcome of a run.
+// outcome appends the session choice to the outcome of a run. Both can quote a program.
 func (k *kit) outcome(came string) string {
 	parts := []string{came, k.session.String()}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+	return k.secrets.Hide(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; "))
 }
 
 // call runs a function of the agent's author. A panic becomes an error of the step, with its stack on stderr.

@@ -168,3 +168,14 @@ func TestAnswerOnly(t *testing.T) {
 	require.Len(t, again.Turns, 2)
 	prosetest.Text(t, again.Turns[1].Content)
 }
+
+// The detail of a step quotes why a program lost its session, without secrets in it.
+func TestLostSessionHidesSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "secret-0123456789"
+	b := set(t, toy(), "", "TOY_API_KEY="+secret).plays("S {session}\n"+good+"\n.", "X error session_not_found no access with "+secret, "S {session}\n"+good+"\n.")
+	b.step().Succeeded()
+	got := b.step().Succeeded()
+	require.Contains(t, got.Detail.Outcome, "started over")
+	require.NotContains(t, got.Detail.Outcome, secret)
+}
