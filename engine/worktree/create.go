@@ -313,10 +313,14 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 			err).Because("setup-not-found")
 	}
 	run := e.RunDir(id)
-	if err := run.Make(); err != nil {
+	file := run.File(runfiles.SetupFile)
+	if err = run.Make(); err == nil {
+		err = safeopen.RemoveAll(file) // agents can have left a link or a pipe there
+	}
+	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(run.File(runfiles.SetupFile), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,11 @@ func TestSetUp(t *testing.T) {
 	k.Release()
 	w.Settings.Workspace = &protocol.WorkspaceConfig{Setup: []string{"sh", "-c", "echo so not; exit 3"}}
 	n := worktree.NewTree{ID: id, Repo: k.Repo, Dir: w.Repo, Base: k.Repo.Head, Name: "w"}
+	outside := filepath.Join(filepath.Dir(w.Repo), "outside")
+	w.Write(outside, "mine")
+	require.NoError(t, os.Symlink(outside, w.RunDir(id).File(runfiles.SetupFile))) // an agent left it
 	_, err = w.Keeper().AddWorktree(t.Context(), n)
+	require.Equal(t, "mine", w.Read(outside))
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
 	require.Contains(t, fault.Of(err).Message, "exit status 3\nso not")
 	n.Foreign = true
