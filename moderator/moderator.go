@@ -137,7 +137,7 @@ func Route(ctx context.Context, s State) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	if edge.Role == "" { // a failure without an edge
+	if s.Last != nil && s.Last.Failed && edge.Role == "" { // a failure without an edge
 		why, _ := s.Last.Output.(map[string]any)["error"].(string)
 		return Decision{Kind: End, Failed: true, Prompt: why, Status: protocol.ErrorStatus}, nil
 	}

@@ -106,10 +106,16 @@ func TestNextWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	noStart := moderator.State{}
 	suspendAtOnce := moderator.State{Workflow: protocol.Workflow{Graph: map[string]protocol.GraphNode{"$START": edges("_", protocol.Edge{Role: "$SUSPEND"})}}}
+	// A stored workflow can have an edge without a role. That of a failure ends the thread, see TestFailures.
+	unnamed := moderator.State{Workflow: protocol.Workflow{Graph: map[string]protocol.GraphNode{"$START": edges("_", protocol.Edge{}), "a": edges("_", protocol.Edge{})}}}
+	answered := unnamed
+	answered.Last = &moderator.Last{Role: "a", Output: obj("error", "none")}
 	tests := []struct {
 		name  string
 		state moderator.State
 	}{
+		{"a start without a role", unnamed},
+		{"an answer without a role", answered},
 		{"a status that looks like a typo", after("planner", obj("$status", "redy"))},
 		{"no status", after("reviewer", obj("$status", 3))},
 		{"a role that the graph forgot", after("revewer", obj())},
