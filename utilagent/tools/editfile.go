@@ -546,6 +546,9 @@ func (w *Workspace) writeFile(a writeArgs) (string, error) {
 	}
 	info, err := w.root.Stat(local)
 	verb := "Replaced"
+	if _, is := w.root.Readlink(local); errors.Is(err, fs.ErrNotExist) && is == nil { // it would be replaced
+		return "", fmt.Errorf("%s is a link to a file that does not exist. Write that file, or use another path", shown(a.Path))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		verb = "Wrote new file"
 	} else if err != nil {

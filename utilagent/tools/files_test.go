@@ -216,7 +216,13 @@ func TestNothingLeavesTheWorkspace(t *testing.T) {
 		}
 		prosetest.Text(t, text, p)
 	}
-	call(t, r, "write_file", args{"path": "dangling", "content": "x"})
+	require.NoError(t, os.Symlink("dir/new", filepath.Join(w.Dir(), "early")))
+	for _, name := range []string{"dangling", "early"} { // the link stays
+		prosetest.Text(t, call(t, r, "write_file", args{"path": name, "content": "x"}))
+		info, err := os.Lstat(filepath.Join(w.Dir(), name))
+		require.NoError(t, err)
+		require.NotZero(t, info.Mode()&os.ModeSymlink, name)
+	}
 	require.NoFileExists(t, filepath.Join(base, "new.txt"))
 	b, err := os.ReadFile(filepath.Join(base, "secret.txt"))
 	require.NoError(t, err)

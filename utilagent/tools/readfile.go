@@ -43,7 +43,7 @@ type readArgs struct {
 
 func (w *Workspace) readFile(ctx context.Context, a readArgs) (text string, err error) {
 	w = w.reading(a.Path)
-	if w.isDir(a.Path) {
+	if _, is, err := w.directory(a.Path); err == nil && is && a.Path != "" {
 		list, err := w.listDir(ctx, listArgs{Path: a.Path})
 		return fmt.Sprintf("[%s is a directory; this is what list_dir says]\n%s", shown(a.Path), list), err
 	}

@@ -158,12 +158,6 @@ func below(dir, name string) (string, bool) {
 	return rel, true
 }
 
-// isDir reports whether a path is a directory of the workspace.
-func (w *Workspace) isDir(name string) bool {
-	_, is, err := w.directory(name)
-	return err == nil && is && name != ""
-}
-
 // directory resolves the name of a directory, "" for the workspace itself, and reports whether it is one.
 func (w *Workspace) directory(name string) (local string, is bool, err error) {
 	if name == "" {
