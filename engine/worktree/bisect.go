@@ -78,7 +78,8 @@ func (b *bisection) run(ctx context.Context, good, bad protocol.Hash) (out proto
 	if err != nil {
 		return out, err
 	}
-	out.First, out.Tried = b.steps[hi], b.tried()
+	isOpen := func(s protocol.BisectedStep) bool { return s.Result == "" }
+	out.First, out.Tried = b.steps[hi], slices.DeleteFunc(slices.Clone(b.steps), isOpen)
 	for i := lo + 1; i < hi; i++ {
 		out.Unsure = append(out.Unsure, b.steps[i])
 	}
@@ -269,15 +270,6 @@ func (b *bisection) next(lo, hi int) int {
 }
 
 func distance(a, b int) int { return max(a-b, b-a) }
-
-func (b *bisection) tried() (tried []protocol.BisectedStep) {
-	for _, s := range b.steps {
-		if s.Result != "" {
-			tried = append(tried, s)
-		}
-	}
-	return tried
-}
 
 // try runs the command with the files of a step.
 func (b *bisection) try(ctx context.Context, i int) (result string, err error) {

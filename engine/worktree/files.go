@@ -295,7 +295,8 @@ func (e Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id
 			unsaved, err := e.Unsaved(ctx, member, facts[member])
 			switch {
 			case err != nil:
-				return "", err
+				known[root] = err.Error() // the others of the family stay, too
+				return known[root], nil
 			case unsaved.None():
 			case member == root:
 				known[root] = "its worktree has " + cwd.Shown(unsaved.String())

@@ -158,6 +158,25 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// A family stays if the worktree of one of its threads can't be inspected.
+func TestPruneUninspected(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	require.NoError(t, os.MkdirAll(w.Dirs.Home, 0o700))
+	w.Heads = fileheads.Open(w.Dirs.Home, w.FS)
+	parent := w.NewThread(worktree.Options{Mode: inTree})
+	child := w.NewThread(worktree.Options{Mode: inTree})
+	w.Change(child, heads.Facts{Parent: &heads.Parent{Thread: parent}})
+	w.Write(filepath.Join(w.Workspace(child).Root, ".git"), "gitdir: /nowhere\n")
+	w.End(parent, protocol.StatusCompleted)
+	w.End(child, protocol.StatusCompleted)
+	report, err := filesOf(w).Prune(t.Context(), prune.Options{Home: w.Dirs.Home, Now: w.Clock.Add(1)}, false)
+	require.NoError(t, err)
+	require.Empty(t, report.Pruned)
+	require.Len(t, report.Spared, 2)
+	require.DirExists(t, w.Workspace(parent).Root)
+}
+
 // Redacted files don't return with an older bundle, and aren't part of a newer one.
 func TestRedactedFilesAndBundles(t *testing.T) {
 	t.Parallel()
