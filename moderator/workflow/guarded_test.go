@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 const guardedRoles = `name: base
@@ -52,4 +53,24 @@ func TestGuardedResume(t *testing.T) {
 inputs: { n: integer = 1 }
 `)
 	require.Len(t, problemLines(t, err), 2)
+}
+
+// The first edge of a thread can depend on its inputs.
+func TestGuardedStart(t *testing.T) {
+	t.Parallel()
+	for _, begin := range []string{"_", "new"} {
+		def, err := parse(guardedRoles + `  $START: { ` + begin + `: [{ role: b, when: "$inputs.n = 1", prompt: one }, { role: c, prompt: others }] }
+  a: $END
+  b: $END
+  c: a
+inputs: { n: integer = 1 }
+`)
+		require.NoError(t, err)
+		for n, role := range map[int64]string{1: "b", 2: "c"} {
+			start := protocol.Start{Inputs: map[string]any{"n": n}}
+			d, err := moderator.Next(t.Context(), moderator.State{Workflow: def.Workflow, Start: start})
+			require.NoError(t, err)
+			require.Equal(t, role, d.Role)
+		}
+	}
 }

@@ -204,15 +204,15 @@ func (d *draft) checkStart() {
 	if start.list {
 		return
 	}
-	begins := 0
+	begin := ""
 	for _, e := range start.edges {
 		switch e.status {
 		case protocol.DefaultStatus, protocol.StartAlias:
-			begins++
-			if begins == 2 {
+			if begin != "" && begin != e.status { // one status can have several edges
 				d.Add(e.pos, "keep only one", "$START has both %q and %q, which are the same", protocol.DefaultStatus,
 					protocol.StartAlias)
 			}
+			begin = e.status
 		case protocol.ResumeStatus:
 			if start.guarded { // only a map has this edge, see moderator.Resume
 				d.Add(e.pos, "write one edge, without a list", "%s would never be taken: $START has a list of edges", start.at(e))
@@ -221,7 +221,7 @@ func (d *draft) checkStart() {
 			d.Add(e.pos, "name the edge _", "$START has an edge %s, but no role has answered yet", quote(e.status))
 		}
 	}
-	if begins == 0 && !d.incomplete {
+	if begin == "" && !d.incomplete {
 		d.Add(start.pos, "add $START: {_: {role: …}}", "$START needs exactly one edge %q", protocol.DefaultStatus)
 	}
 }
