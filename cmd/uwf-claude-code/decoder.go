@@ -263,6 +263,8 @@ func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 		return cliagent.Fail(errorkind.OfText(message+"\n"+e.Output()), message, e)
 	case l.Stop == "refusal":
 		return cliagent.Outcome{Kind: cliagent.Refusal, Message: l.Result}
+	case l.Structured == nil && (l.Stop == "max_tokens" || l.Stop == "model_context_window_exceeded"):
+		return cliagent.Outcome{Kind: cliagent.Incomplete, Truncated: true, Message: "the answer was cut off: " + l.Stop}
 	}
 	return cliagent.Outcome{Kind: cliagent.OK, Final: l.Result, Value: l.Structured}
 }
@@ -359,17 +361,13 @@ func (d *decoder) spend(l *line) {
 			CacheWriteTokens: int64(l.Usage.CacheWrite), OutputTokens: int64(l.Usage.Output),
 		}
 		if l.SinceLast == nil {
-			if all := sum(l.ByModel); tokens(all) > tokens(u) {
+			if all := sum(l.ByModel); all.Tokens() > u.Tokens() {
 				u = all
 			}
 			u.CostUSD = l.Cost.USD()
 		}
 		d.spent.Usage = &u
 	}
-}
-
-func tokens(u protocol.Usage) int64 {
-	return u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
 }
 
 // sum adds up the usage of all models. If one cost is unknown, the sum is.

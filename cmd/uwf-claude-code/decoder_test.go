@@ -117,6 +117,22 @@ func TestCommandLine(t *testing.T) {
 	require.Contains(t, inv.Env, "DISABLE_AUTOUPDATER=1")
 }
 
+// An answer that ends at the limit of tokens is only a part, unless its data is complete.
+func TestTruncatedAnswer(t *testing.T) {
+	t.Parallel()
+	for fields, truncated := range map[string]bool{
+		`"stop_reason":"max_tokens"`: true, `"stop_reason":"model_context_window_exceeded"`: true, `"stop_reason":"end_turn"`: false,
+		`"stop_reason":"max_tokens","structured_output":{"a":1}`: false,
+	} {
+		seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(
+			`{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"text","text":"---\na: 1\n---\n"}]}}`+"\n"+
+				`{"type":"result","subtype":"success","session_id":"s","result":"---\na: 1\n---\n",`+fields+"}\n"), cliagent.Exit{})
+		require.NoError(t, err)
+		require.Equal(t, truncated, seen.Truncated, fields)
+		require.Equal(t, truncated, seen.Kind == cliagent.Incomplete, fields)
+	}
+}
+
 func FuzzDecoder(f *testing.F) { cliagenttest.FuzzDecoder(f, adapter()) }
 
 func TestStreams(t *testing.T) {
