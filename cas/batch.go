@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -41,10 +42,7 @@ func NewBatch(s Store, now func() time.Time) *Batch {
 // Add adds a payload of one of our kinds, and its schema. Its errors come from the payload's Validate and
 // from [Encode].
 func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	if err := p.Validate(); err != nil {
+	if err := cmp.Or(ctx.Err(), p.Validate()); err != nil {
 		return "", err
 	}
 	payload, err := Encode(p)

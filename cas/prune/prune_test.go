@@ -140,8 +140,8 @@ func TestARunThatCannotBeExamined(t *testing.T) {
 	}
 	home, now := world(t)
 	run := filepath.Join(home, "runs", old)
-	require.NoError(t, os.Chmod(run, 0))
-	t.Cleanup(func() { _ = os.Chmod(run, 0o700) })
+	require.NoError(t, os.WriteFile(filepath.Join(run, "agent.lock"), nil, 0))
+	require.NoError(t, os.Chmod(filepath.Join(run, "agent.lock"), 0))
 	x := fileheads.Open(home, durable.OS())
 	options := prune.Options{Home: home, Keep: 30 * day, Now: now}
 	report, err := prune.Run(t.Context(), x, options)

@@ -63,11 +63,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	if l.Type == "error" {
 		d.failure = cliagent.TextOf(data)
 	}
-	events := d.events(l)
-	for i := range events {
-		events[i].Session = l.SessionID
-	}
-	return events, true
+	return cliagent.InSession(l.SessionID, d.events(l)), true
 }
 
 func (d *decoder) events(l line) []cliagent.Event {

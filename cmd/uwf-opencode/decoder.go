@@ -102,10 +102,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	if len(events) == 0 && l.SessionID != "" {
 		events = []cliagent.Event{{Kind: cliagent.Started}}
 	}
-	for i := range events {
-		events[i].Session = l.SessionID
-	}
-	return events, true
+	return cliagent.InSession(l.SessionID, events), true
 }
 
 // ofSub returns the events of a subagent's line, which has another session. They add to the cost but do not

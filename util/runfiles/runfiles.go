@@ -94,11 +94,21 @@ func (r Record) StartTime() time.Time {
 	return time.UnixMilli(r.StartedAt)
 }
 
+// Exists reports whether the directory exists. It restores the user's permissions, which an agent can have removed.
+func (d Dir) Exists() bool {
+	info, err := os.Lstat(string(d))
+	if err == nil && info.IsDir() && info.Mode()&0o700 != 0o700 {
+		_ = os.Chmod(string(d), 0o700) // using it reports the failure
+	}
+	return err == nil && info.IsDir()
+}
+
 // Alive reports whether the agent's lock is held. It creates no file.
 func (d Dir) Alive() (bool, error) {
+	_ = d.Exists()
 	info, err := os.Lstat(d.File(LockFile))
 	if errors.Is(err, fs.ErrPermission) {
-		return false, err // an agent can close its directory
+		return false, err
 	}
 	if err != nil || !info.Mode().IsRegular() {
 		return false, nil //nolint:nilerr // there is none

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/usertest"
 )
 
 const head = protocol.Hash("0123456789ABC")
@@ -51,16 +52,33 @@ func TestTries(t *testing.T) {
 	require.Len(t, d.Tries(tries.InStep()), 1, "what a step holds is done with")
 }
 
-// An agent that has closed its run directory may be running, so its thread must not be removed.
+// An agent that has closed its run directory may be running, and must not stop its thread for ever.
 func TestAliveInClosedDirectory(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.LockFile), nil, 0o600))
-	require.NoError(t, os.Chmod(dir, 0))
-	if _, err := os.ReadDir(dir); err == nil {
-		t.Skip("this user can read everything")
+	if !usertest.Ordinary(t) {
+		return
 	}
-	_, err := runfiles.Dir(dir).Alive()
-	require.ErrorIs(t, err, os.ErrPermission)
-	require.NoError(t, os.Chmod(dir, 0o700))
+	path := t.TempDir()
+	dir := runfiles.Dir(path)
+	held, err := durable.TryLock(dir.File(runfiles.LockFile))
+	require.NoError(t, err)
+	for _, mode := range []os.FileMode{0, 0o500} {
+		require.NoError(t, os.Chmod(path, mode))
+		alive, err := dir.Alive()
+		require.NoError(t, err)
+		require.True(t, alive)
+		require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), nil, 0o600))
+	}
+	require.NoError(t, held.Unlock())
+	require.NoError(t, os.Chmod(path, 0))
+	alive, err := dir.Alive()
+	require.NoError(t, err)
+	require.False(t, alive)
+	outside := t.TempDir()
+	require.NoError(t, os.Chmod(outside, 0o555))
+	require.NoError(t, os.Symlink(outside, filepath.Join(path, "link")))
+	require.False(t, runfiles.Dir(filepath.Join(path, "link")).Exists())
+	info, err := os.Stat(outside)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o555), info.Mode().Perm())
 }

@@ -495,6 +495,14 @@ func (r *runner) plain(out *tried) {
 	}
 }
 
+// InSession sets the session of events, and returns them.
+func InSession(id string, events []Event) []Event {
+	for i := range events {
+		events[i].Session = id
+	}
+	return events
+}
+
 // TakeFlags sets the flags with these names, each NAME VALUE or NAME=VALUE, and returns the other arguments.
 func TakeFlags(args []string, set func(name, value string) error, names ...string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {

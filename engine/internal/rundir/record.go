@@ -268,9 +268,6 @@ func (d Dir) DropIntent() error {
 		names = append(names, runfiles.RestoreFile)
 	}
 	for _, name := range names {
-		if _, err := os.Lstat(d.File(name)); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
 		if err := d.remove(name); err != nil {
 			return err
 		}

@@ -3,12 +3,14 @@ package rundir
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/usertest"
 )
 
 func TestDamagedRecordIsKnown(t *testing.T) {
@@ -66,4 +68,17 @@ func TestAnUntestedLock(t *testing.T) {
 	require.False(t, d.SurelyAlive(t.Context(), Record{}))
 	require.NoError(t, os.Chmod(d.File(runfiles.LockFile), 0))
 	require.True(t, d.SurelyAlive(t.Context(), Record{}))
+}
+
+// An agent can close a directory that it leaves in the place of a file.
+func TestAClosedObstacle(t *testing.T) {
+	t.Parallel()
+	if !usertest.Ordinary(t) {
+		return
+	}
+	d := Dir{Path: t.TempDir(), Aside: filepath.Join(t.TempDir(), "quarantine"), FS: durable.OS()}
+	require.NoError(t, os.MkdirAll(filepath.Join(d.File(runfiles.RecordFile), "a"), 0o700))
+	require.NoError(t, os.Chmod(d.File(runfiles.RecordFile), 0))
+	require.NoError(t, d.Write(Record{Thread: "T", Head: "0123456789ABC", Role: "r", Status: Running}))
+	require.Equal(t, "r", d.Read().Role)
 }

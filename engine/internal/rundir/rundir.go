@@ -55,11 +55,7 @@ func (d Dir) File(name string) string { return filepath.Join(d.Path, name) }
 // Exists reports whether there is a run directory. A symbolic link doesn't count, because files in its target
 // would be removed.
 func (d Dir) Exists() bool {
-	if d.None {
-		return false
-	}
-	info, err := os.Lstat(d.Path)
-	return err == nil && info.IsDir()
+	return !d.None && runfiles.Dir(d.Path).Exists()
 }
 
 // InTheWay reports whether something else is in place of the directory.
@@ -236,6 +232,7 @@ func (d Dir) putAside(name string, info fs.FileInfo) error {
 		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		_ = runfiles.Dir(what).Exists() // moving a directory takes permission to write in it
 		if err := d.FS.Rename(what, to); err != nil {
 			return fmt.Errorf("move %s aside: %w", what, err)
 		}
