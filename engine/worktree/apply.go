@@ -204,11 +204,11 @@ func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) 
 func (a *application) finish(ctx context.Context, now protocol.Tree) (protocol.Tree, error) {
 	path := a.file(".json")
 	text, err := safeopen.ReadFile(path, maxLanding, safeopen.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return now, nil
+	if err != nil {
+		return now, gone(err)
 	}
 	var cut landing
-	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From &&
+	if json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From &&
 		a.to.Head != cut.To {
 		return now, os.Remove(path) // the branch has moved since
 	}
@@ -219,9 +219,11 @@ func (a *application) finish(ctx context.Context, now protocol.Tree) (protocol.T
 		}
 	}
 	from, err := a.to.TreeOf(ctx, a.spec, cut.From)
-	to, gone := a.to.TreeOf(ctx, a.spec, cut.To)
-	if err != nil || gone != nil {
-		return now, errors.Join(ctx.Err(), os.Remove(path)) // it contains redacted files
+	to, lost := a.to.TreeOf(ctx, a.spec, cut.To)
+	if ctx.Err() != nil {
+		return now, ctx.Err()
+	} else if err != nil || lost != nil {
+		return now, os.Remove(path) // it contains redacted files
 	}
 	if cut.Writing {
 		if now, _, err = snapshot.Finish(ctx, a.Env, a.spec, from, to); err != nil {

@@ -230,9 +230,8 @@ func (e Keeper) WriteMerged(ctx context.Context, k *Checkout, to protocol.Tree) 
 		}
 		return failed
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		k.Spec.Tree = to
 	}
-	k.Spec.Tree = to
-	return nil
+	return err
 }

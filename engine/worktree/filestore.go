@@ -328,8 +328,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 // sweep removes one such worktree, unless a process is working on it or has just created its thread.
 func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	lock, err := e.LockCreation(ctx, id)
-	var coded *protocol.Error
-	if errors.As(err, &coded) && coded.Code == protocol.CodeLocked {
+	if fault.Is(err, protocol.CodeLocked) {
 		return false, nil
 	}
 	if err != nil {
