@@ -246,7 +246,7 @@ func (r *run) next(ctx context.Context, calls []llm.ToolCall, cut, final bool) (
 	if read := r.reading(calls); len(read) > 1 && !final {
 		return r.sideBySide(ctx, read)
 	}
-	result, err := r.call(ctx, calls[0], cut, final)
+	result, err := r.call(ctx, calls[0], cut && len(calls) == 1, final)
 	return []tools.Result{result}, err
 }
 
@@ -293,7 +293,7 @@ func (r *run) sideBySide(ctx context.Context, calls []reading) ([]tools.Result, 
 // call answers one call.
 func (r *run) call(ctx context.Context, call llm.ToolCall, cut, final bool) (tools.Result, error) {
 	args, err := llm.ParseArgs(call.Args)
-	if err != nil {
+	if err != nil || cut { // some endpoints close the arguments of a call that was cut off
 		return r.guard.failed(malformed(err, cut)), nil
 	}
 	if r.Resolve != nil && r.isResolve(call.Name) {

@@ -78,6 +78,16 @@ func TestCutCallIsNotRun(t *testing.T) {
 	prosetest.Text(t, m.requests()[1].last())
 }
 
+// Some endpoints close the arguments of a call that was cut off. It is the last call of its reply.
+func TestRepairedCutCallIsNotRun(t *testing.T) {
+	t.Parallel()
+	m := script(t, reply("length", "", "a", "echo", `{"n":1}`, "b", "write", `{"text":"half of a"}`), say(final))
+	b := newBench(t, m)
+	b.mustRun()
+	require.Len(t, b.ran, 1)
+	require.Contains(t, m.requests()[1].last(), "cut off")
+}
+
 func TestTextWithoutABlockIsNudged(t *testing.T) {
 	t.Parallel()
 	m := script(t, say("Let me look."), say("<tool_call>{}</tool_call>"), callTool("a", "echo", `{}`), say(final))
