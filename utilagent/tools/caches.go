@@ -95,8 +95,9 @@ func sweepCaches(sets, newest string) {
 	if err != nil {
 		return
 	}
-	notes, _ := filepath.Glob(filepath.Join(sets, "*"+usedSuffix)) // the pattern is valid
-	for _, note := range notes {
+	notes, _ := fs.Glob(os.DirFS(sets), "*"+usedSuffix) // the pattern is valid
+	for _, name := range notes {
+		note := filepath.Join(sets, name)
 		repository, err := safeopen.ReadFile(note, 1<<16, safeopen.NoFollow)
 		if err != nil {
 			continue

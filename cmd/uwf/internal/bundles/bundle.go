@@ -535,7 +535,7 @@ func (a Commands) redactObjects(
 	if err != nil {
 		return protocol.FilesRedacted{}, err
 	}
-	if _, err := os.Lstat(filepath.Join(dirs.Home, "objects")); err != nil || !fs.ValidPath(what.Path) {
+	if _, err := os.Lstat(filepath.Join(dirs.Home, "objects")); errors.Is(err, fs.ErrNotExist) || !fs.ValidPath(what.Path) {
 		return protocol.FilesRedacted{}, nil
 	}
 	r, err := storeremote.Open(ctx, dirs.Home, storeremote.Options{Now: a.Env.Now})

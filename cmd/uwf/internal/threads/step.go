@@ -754,7 +754,7 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 		if failed != nil {
 			return results, failed
 		}
-		w.Do, w.Prompt, w.Answer, w.Cwd = engine.DoStep, "", nil, ""
+		w.Do, w.Prompt, w.Answer, w.Cwd, w.Expect, w.Fresh, w.KeepFiles = engine.DoStep, "", nil, "", "", false, false
 		if at.Status == protocol.StatusSuspended {
 			w.Do = engine.DoResume
 		}
