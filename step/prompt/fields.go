@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/sorting"
 )
 
-// field is a property of an output.
+// field is a property of a role's output, as the format instruction shows it to the agent.
 type field struct {
 	name     string
 	schema   map[string]any
@@ -45,7 +45,7 @@ func collect(schema any, into map[string]field) {
 		f, known := into[name]
 		f.name = name
 		if sub, _ := sub.(map[string]any); known {
-			f.schema = either(f.schema, sub)
+			f.schema = mergeChoices(f.schema, sub)
 		} else {
 			f.schema = sub
 		}
@@ -66,7 +66,7 @@ func collect(schema any, into map[string]field) {
 	}
 }
 
-// collectIf collects the properties of a conditional subschema, none of which are required in general.
+// collectIf is collect for a conditional subschema, whose properties aren't required of every output.
 func collectIf(s map[string]any, keyword string, into map[string]field) {
 	sub := map[string]field{}
 	collect(s[keyword], sub)
@@ -78,9 +78,9 @@ func collectIf(s map[string]any, keyword string, into map[string]field) {
 	}
 }
 
-// either merges two definitions of a property: all choices of both, or the first definition if the choices
-// can't be listed.
-func either(a, b map[string]any) map[string]any {
+// mergeChoices merges two definitions of a property: all choices of both, or the first definition if the
+// choices can't be listed.
+func mergeChoices(a, b map[string]any) map[string]any {
 	ca, cb := choices(a), choices(b)
 	if ca == nil || cb == nil {
 		return a
@@ -122,7 +122,7 @@ func variantsOf(s map[string]any, keyword string, subs []any, key string, values
 		collect(sub, found)
 		f := found[key]
 		collect(shared, found)
-		// The shared schema can specify only that the key is a string.
+		// Keep the variant's constant: the shared schema may allow any string as the key's value.
 		f.required = found[key].required
 		found[key] = f
 		out = append(out, variant{value: values[i], fields: sorted(found, key)})
@@ -141,8 +141,8 @@ func choices(s map[string]any) []any {
 	return nil
 }
 
-// sorted returns the property named first, then required properties, then the others by name, because stored
-// schemas lose their order.
+// sorted returns the property with the given name first, then "status", then the required ones, then the rest. Within
+// a group it sorts by name, because stored schemas lose their order.
 func sorted(found map[string]field, first string) []field {
 	rank := func(f field) int {
 		switch {
@@ -190,11 +190,11 @@ func literal(v any) string {
 	return s
 }
 
-// maxNesting is the depth to which an example shows objects and lists.
+// maxNesting is the depth to which an example shows the fields of objects; deeper ones are placeholders.
 const maxNesting = 4
 
-// example returns the field's lines in the example block.
-func (f field) example(indent string, depth int) []string {
+// exampleLines returns the field's lines in the example block.
+func (f field) exampleLines(indent string, depth int) []string {
 	s, nullable := unwrap(f.schema)
 	key := indent + literal(f.name) + ":"
 	value, more, notes := sketch(s, indent+"  ", depth)
@@ -252,7 +252,7 @@ func sketchItem(items any, indent string, depth int) []string {
 		lines[0] = indent + "- " + strings.TrimPrefix(lines[0], indent+"  ")
 		return lines
 	}
-	value, _, notes := sketch(s, "", maxNesting)
+	value, _, notes := sketch(s, "", maxNesting) // at this depth, without nested lines
 	if value == "" {
 		value = "<item>" // a list of lists
 	}
@@ -270,7 +270,7 @@ func sketchObject(s map[string]any, indent string, depth int) []string {
 	}
 	var lines []string
 	for _, f := range fieldsOf(s) {
-		lines = append(lines, f.example(indent, depth+1)...)
+		lines = append(lines, f.exampleLines(indent, depth+1)...)
 	}
 	return lines
 }
@@ -280,7 +280,7 @@ func placeholder(s map[string]any) string {
 	switch format := text(s["format"]); format {
 	case "":
 		return "<string>"
-	case "ocas_ref", "cas_ref":
+	case "ocas_ref", "cas_ref": // the second is the older name
 		return "<hash>"
 	default:
 		return "<" + oneLine(format) + ">"
@@ -318,7 +318,7 @@ func unwrap(schema any) (s map[string]any, nullable bool) {
 	return s, false
 }
 
-// with returns a copy of s with another keyword, unless v is empty.
+// with returns a copy of s with a keyword set to v; a nil v sets nothing.
 func with(s map[string]any, keyword string, v any) map[string]any {
 	out := make(map[string]any, len(s)+1)
 	maps.Copy(out, s)
@@ -419,7 +419,7 @@ const suspendBody = "### When you cannot continue without a person\n\n" +
 func example(fields []field) string {
 	lines := []string{"```", "---"}
 	for _, f := range fields {
-		lines = append(lines, f.example("", 0)...)
+		lines = append(lines, f.exampleLines("", 0)...)
 	}
 	lines = append(lines, "---", "", "... your markdown work here ...", "```")
 	return strings.Join(lines, "\n")

@@ -29,8 +29,8 @@ type Parts struct {
 	Task       string // the thread's prompt
 	History    []Step // newest first; if Continuing, only the steps since the role's last one
 	Omitted    int    // number of older steps omitted from History
-	EdgePrompt string
-	Cwd        string
+	EdgePrompt string // the moderator's instruction for this step: the prompt of the graph's edge that led here
+	Cwd        string // working directory; "" omits it
 	Artifacts  string // directory of [protocol.EnvArtifacts]; "" without one
 	Thread     string // its id
 	Number     int    // of the next step, from 1
@@ -59,7 +59,7 @@ func All(p Parts) (full, system, user string) {
 // System returns the part that is the same for all steps of a role: format and role.
 func System(p Parts) string { return join(format(p), RolePrompt(p.Role)) }
 
-// User returns the rest: the task, the history, the instruction and the place.
+// User returns the rest: the task, the history, the instruction, the working directory and the step's number.
 func User(p Parts) string {
 	if p.Continuing {
 		return join(Continuation(p), place(p))
@@ -110,8 +110,8 @@ func format(p Parts) string {
 	return FormatInstruction(p.Schema)
 }
 
-// place describes the directory and the progress of the thread. Without it, models waste turns on finding
-// out.
+// place describes the working directory and how far the thread is. Without it, models waste turns finding
+// this out.
 func place(p Parts) string {
 	var lines []string
 	if p.Cwd != "" {
@@ -180,8 +180,8 @@ func trim(s string) string {
 // oneLine converts a text to a single line of a list.
 func oneLine(s string) string { return strings.Join(strings.Fields(plaintext.Replace(s)), " ") }
 
-// name formats the name of a role or an agent within a line. In steps from elsewhere, such as an imported
-// bundle, it can be any text.
+// name formats the name of a role or an agent within a line. It replaces all but letters, digits and a few
+// signs, because a step from elsewhere, such as an imported bundle, can have any text as a name.
 func name(s string) string {
 	const longest = 100 // characters
 	s = strings.Map(func(r rune) rune {
@@ -296,10 +296,11 @@ func Continuation(p Parts) string {
 
 func (s Step) render() string {
 	output := promptquote.Data(promptquote.StepOutput, compactJSON(s.Output))
-	return s.renderAs(output, promptquote.Text(promptquote.StepOutput, trim(s.Content)))
+	return s.renderWith(output, promptquote.Text(promptquote.StepOutput, trim(s.Content)))
 }
 
-func (s Step) renderAs(output, content string) string {
+// renderWith formats a step with the given forms of its output and content, which may be quoted.
+func (s Step) renderWith(output, content string) string {
 	head := fmt.Sprintf("### Step %d: %s\nOutput: %s\nAgent: %s", s.Number, name(s.Role), output, name(s.Agent))
 	if content == "" {
 		return head
@@ -307,9 +308,9 @@ func (s Step) renderAs(output, content string) string {
 	return head + "\n\n#### Step Content\n\n" + content
 }
 
-// size returns the characters that a step takes from the quota. Quoting isn't counted.
+// size returns the number of characters that a step takes from the quota, without the quoting of its texts.
 func size(s Step) int {
-	return utf8.RuneCountInString(s.renderAs(compactJSON(s.Output), trim(s.Content)))
+	return utf8.RuneCountInString(s.renderWith(compactJSON(s.Output), trim(s.Content)))
 }
 
 // cut shortens a text to about limit characters and keeps more of its end, where an answer usually states its
