@@ -24,7 +24,7 @@ func Refs(ctx context.Context, r cas.Reader, n cas.Node) ([]cas.Hash, error) {
 // refFinder finds refs in many nodes and reads each schema once.
 type refFinder struct {
 	reader   cas.Reader
-	schemas  map[cas.Hash]any // pruned
+	schemas  map[cas.Hash]any // by type, reduced by [cas.RefSchema]
 	patterns map[string]*regexp.Regexp
 }
 
@@ -64,7 +64,7 @@ func (f *refFinder) replaceIn(ctx context.Context, n cas.Node, value any, with f
 	return p.visit(value, flatten(schema, nil))
 }
 
-// schema returns the pruned schema of a type.
+// schema returns the parts of a type's schema that can contain refs.
 func (f *refFinder) schema(ctx context.Context, typ cas.Hash) (any, error) {
 	if s, ok := f.schemas[typ]; ok {
 		return s, nil
@@ -84,8 +84,8 @@ func (f *refFinder) schema(ctx context.Context, typ cas.Hash) (any, error) {
 // maxSchemas bounds the cache of schemas: a hostile bundle could have more.
 const maxSchemas = 4096
 
-// matches reports whether a key matches a patternProperties pattern. A pattern that doesn't compile here
-// counts as matching; see [Refs].
+// matches reports whether a key matches a patternProperties pattern. A pattern that doesn't compile in Go
+// matches every key: an extra ref is harmless, as [Refs] explains.
 func (f *refFinder) matches(pattern, key string) bool {
 	re, ok := f.patterns[pattern]
 	if !ok {
@@ -97,7 +97,7 @@ func (f *refFinder) matches(pattern, key string) bool {
 
 type object = map[string]any
 
-// flatten returns a schema and all schemas that apply to the same value.
+// flatten appends a schema and its branches, which apply to the same value, to into.
 func flatten(schema any, into []object) []object {
 	s, ok := schema.(object)
 	if !ok {
@@ -116,10 +116,10 @@ func flatten(schema any, into []object) []object {
 	return into
 }
 
-// refPass is one pass through one value, in place.
+// refPass is one pass through one value. It replaces each ref in place.
 type refPass struct {
 	finder *refFinder
-	with   func(cas.Hash) (any, error)
+	with   func(cas.Hash) (any, error) // returns the replacement
 }
 
 // visit visits a value under all applicable schemas at once, so that each place is visited once and in order.
@@ -158,7 +158,7 @@ type candidate struct {
 	schemas []object
 }
 
-// candidates returns the candidates of an object, in order.
+// candidates returns the candidates of an object, in the order of its encoding.
 func (p refPass) candidates(v object, schemas []object) []candidate {
 	var found []candidate
 	for key := range v {
@@ -166,14 +166,14 @@ func (p refPass) candidates(v object, schemas []object) []candidate {
 			found = append(found, candidate{key, subs})
 		}
 	}
-	slices.SortFunc(found, func(a, b candidate) int { return inOrder(a.key, b.key) })
+	slices.SortFunc(found, func(a, b candidate) int { return compareKeys(a.key, b.key) })
 	return found
 }
 
-func isRef(s object) bool { return s["format"] != nil }
+func isRef(s object) bool { return s["format"] != nil } // [cas.RefSchema] keeps no other formats
 
-// elementSchemas returns the schemas of the i-th element. prefixItems isn't in our dialect, but in the
-// original's.
+// elementSchemas returns the schemas of the i-th element. prefixItems isn't in uwf's dialect of JSON Schema,
+// but stores of the original uwf can have it.
 func elementSchemas(schemas []object, i int) []object {
 	var out []object
 	for _, s := range schemas {
@@ -210,11 +210,11 @@ func (p refPass) propertySchemas(schemas []object, key string) []object {
 	return out
 }
 
-// inOrder compares keys in encoding order.
-func inOrder(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+// compareKeys compares keys in the order of the encoding: the shorter one first.
+func compareKeys(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// Inspector inspects many nodes: it returns their refs and validates them against their types. It reads and
-// compiles each schema once. It is not safe for concurrent use.
+// Inspector finds the refs of many nodes and validates the nodes against their types. It reads and compiles
+// each schema once. It is not safe for concurrent use.
 type Inspector struct {
 	verifier *cas.Verifier
 	finder   *refFinder
@@ -286,15 +286,15 @@ func Walk(ctx context.Context, r cas.Reader, roots []cas.Hash, o WalkOptions) it
 // Visited is a node visited by [BottomUp].
 type Visited struct {
 	Node cas.Node
-	// Needs lists its type, unless it is its own, followed by its refs. All of them were visited before.
+	// Needs lists its type and refs, as the function [Needs] does. All of them were visited before.
 	Needs []cas.Hash
-	// Tombstone is set if the node was redacted. Node then has only its hash, and needs nothing.
+	// Tombstone is set if the node was redacted. Then Node has only its hash, and Needs is empty.
 	Tombstone *cas.Tombstone
 }
 
 // BottomUpOptions configures a walk. The zero value works.
 type BottomUpOptions struct {
-	// Known reports whether the walk should skip a node and everything below it.
+	// Known reports whether to skip a node and everything below it, because the caller has it; nil skips none.
 	Known func(cas.Hash) (bool, error)
 	// Verify means that each node is checked against its type.
 	Verify bool
@@ -348,7 +348,7 @@ func BottomUp(ctx context.Context, r cas.Reader, roots []cas.Hash, o BottomUpOpt
 	return nil
 }
 
-// climber is the state of a walk.
+// climber is the state of a [BottomUp] walk.
 type climber struct {
 	reader    cas.Reader
 	inspector *Inspector
@@ -359,7 +359,7 @@ type climber struct {
 	visit     func(Visited) error
 }
 
-// climbKeeps bounds the payloads on the stack, in bytes. Others are read again.
+// climbKeeps bounds the payloads on the stack, in bytes. Others are read again when the walk leaves their nodes.
 const climbKeeps = 16 << 20
 
 type climbState byte
@@ -438,7 +438,7 @@ func (w *climber) needs(ctx context.Context, n cas.Node) ([]cas.Hash, error) {
 	return Needs(n, refs), nil
 }
 
-// Needs returns what a node with these refs needs: its type, unless it is its own, followed by the refs.
+// Needs returns what a node with these refs needs: its type, unless it is its own type, then the other refs.
 func Needs(n cas.Node, refs []cas.Hash) []cas.Hash {
 	if n.Type == n.Hash {
 		return refs
@@ -471,8 +471,8 @@ func (w *climber) leave(ctx context.Context) error {
 	return w.visit(Visited{Node: last.node, Needs: last.needs})
 }
 
-// Expand returns a node's payload with every ref replaced by its target. A cycle keeps its hash. A target referenced
-// twice is shared rather than copied, so don't modify the result. A redacted node is replaced by
+// Expand returns a node's payload with every ref replaced by its target. A ref that closes a cycle stays a hash. A
+// target referenced twice is shared rather than copied, so don't modify the result. A redacted node becomes
 // [cas.RedactedError.Value]. It returns the errors of Get and [Refs], for any of the nodes.
 func Expand(ctx context.Context, r cas.Reader, h cas.Hash) (any, error) {
 	e := expander{finder: newRefFinder(r), done: map[cas.Hash]any{}}
@@ -481,7 +481,7 @@ func Expand(ctx context.Context, r cas.Reader, h cas.Hash) (any, error) {
 
 type expander struct {
 	finder *refFinder
-	done   map[cas.Hash]any // the hash itself while it is being expanded
+	done   map[cas.Hash]any // expanded values; the hash itself while its node is being expanded
 }
 
 func (e *expander) expand(ctx context.Context, h cas.Hash) (any, error) {

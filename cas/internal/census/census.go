@@ -1,5 +1,5 @@
-// Package census represents all nodes of a store and their references compactly. A million nodes with ten
-// million refs take about 100 MB.
+// Package census numbers all nodes of a store, so that fsck and redaction can hold the whole graph of references
+// in memory: a million nodes with ten million refs take about 100 MB.
 package census
 
 import (
@@ -17,10 +17,10 @@ import (
 // ID numbers the nodes of a census from 0, in the order of their hashes.
 type ID = uint32
 
-// Set is a sorted list of hashes, as numbers.
+// Set is a sorted list of hashes, as numbers. The index of a hash is its ID.
 type Set struct{ sorted []uint64 }
 
-// List lists the nodes of a store. It passes errors to fault; the set lacks the affected nodes.
+// List lists the nodes of a store. It passes errors to fault; the set lacks the affected nodes. It fails with ctx.
 func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 	var set Set
 	for h, err := range s.All(ctx, "") {
@@ -43,29 +43,29 @@ func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 // Len returns the number of nodes.
 func (s Set) Len() int { return len(s.sorted) }
 
-// Hash returns the hash of a node.
+// Hash returns the hash of a node of the set.
 func (s Set) Hash(id ID) cas.Hash { return protocol.HashOf(s.sorted[id]) }
 
-// ID returns the number of a node; h must be valid.
+// ID returns the ID of a node, and whether the set has it. h must be valid.
 func (s Set) ID(h cas.Hash) (ID, bool) {
 	i, ok := slices.BinarySearch(s.sorted, h.Number())
 	return ID(i), ok
 }
 
-// chunk is the number of nodes that a worker processes at a time.
+// chunk is the number of nodes that a worker processes at a time: enough that it rarely waits for the others.
 const chunk = 128
 
-// ordered is a store that knows the order in which its nodes are read fastest.
+// ordered is a store that knows in which order reading its nodes is fastest.
 type ordered interface {
 	InOrder(ctx context.Context) ([]cas.Hash, error)
 }
 
-// order returns the numbers of a set in the order in which to read them.
+// order returns the IDs of a set in the order in which to read the nodes.
 func order(ctx context.Context, s cas.Store, set Set) []ID {
 	ids := make([]ID, 0, set.Len())
 	placed := make([]bool, set.Len())
 	if o, ok := s.(ordered); ok {
-		all, _ := o.InOrder(ctx) // any order works
+		all, _ := o.InOrder(ctx) // on an error, the order is only slower
 		for _, h := range all {
 			if id, ok := set.ID(h); ok && !placed[id] {
 				placed[id] = true
@@ -81,9 +81,9 @@ func order(ctx context.Context, s cas.Store, set Set) []ID {
 	return ids
 }
 
-// EachNode reads every node of a set on all processors. Many goroutines call look concurrently, each with its
-// own Inspector, created by inspector; it gets the error of the read instead of a node. take gets the results
-// for one chunk, from one goroutine at a time. The error is ctx's.
+// EachNode reads every node of a set on all processors. Several goroutines call look concurrently, each with its
+// own Inspector, created by inspector. look gets a node or the error of reading it. take gets the results of some
+// nodes, in no order, from one goroutine at a time. EachNode fails only with ctx.
 func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *graph.Inspector, set Set,
 	look func(*graph.Inspector, ID, cas.Node, error) T, take func([]T)) error {
 	var (
@@ -118,71 +118,71 @@ func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *graph.I
 	return ctx.Err()
 }
 
-// Graph records references between nodes. Referenced nodes that weren't listed have numbers from [Set.Len]
-// on.
+// Graph records references between nodes. Nodes outside of the Set are absent from the store; they have IDs from
+// [Set.Len] on.
 type Graph struct {
 	Set
-	absent map[uint64]ID
-	extra  []cas.Hash
-	edges  []edge
+	absentID map[uint64]ID
+	absent   []cas.Hash
+	edges    []edge
 }
 
 type edge struct{ from, to ID }
 
 // NewGraph returns the graph of a set, without edges.
-func NewGraph(s Set) *Graph { return &Graph{Set: s, absent: map[uint64]ID{}} }
+func NewGraph(s Set) *Graph { return &Graph{Set: s, absentID: map[uint64]ID{}} }
 
-// Node returns the number of a valid hash.
+// Node returns the ID of a valid hash. It adds an absent node to the graph.
 func (g *Graph) Node(h cas.Hash) ID {
 	if id, ok := g.ID(h); ok {
 		return id
 	}
 	n := h.Number()
-	id, ok := g.absent[n]
+	id, ok := g.absentID[n]
 	if !ok {
-		id = ID(g.Len() + len(g.extra))
-		g.absent[n] = id
-		g.extra = append(g.extra, h)
+		id = ID(g.Len() + len(g.absent))
+		g.absentID[n] = id
+		g.absent = append(g.absent, h)
 	}
 	return id
 }
 
-// Name returns the hash of a node of the graph.
+// Name returns the hash of a node of the graph, which may be absent.
 func (g *Graph) Name(id ID) cas.Hash {
 	if int(id) < g.Len() {
 		return g.Hash(id)
 	}
-	return g.extra[int(id)-g.Len()]
+	return g.absent[int(id)-g.Len()]
 }
 
-// Absent returns the numbers of the nodes that weren't listed.
+// Absent returns the IDs of the absent nodes.
 func (g *Graph) Absent() []ID {
-	ids := make([]ID, len(g.extra))
+	ids := make([]ID, len(g.absent))
 	for i := range ids {
 		ids[i] = ID(g.Len() + i)
 	}
 	return ids
 }
 
-// Add records that a node references others.
+// Add records that a node references others, which may be absent.
 func (g *Graph) Add(from ID, refs ...cas.Hash) {
 	for _, r := range refs {
 		g.edges = append(g.edges, edge{from, g.Node(r)})
 	}
 }
 
-// Walker visits what is reachable along links, repeatedly without clearing its state.
+// Walker visits the nodes that are reachable along links. It is not safe for concurrent use.
 type Walker struct {
 	start []uint32 // links of id are to[start[id]:start[id+1]]
 	to    []ID
-	seen  []uint32 // round of the last visit of each node
-	round uint32
-	queue []ID
+	seen  []uint32 // round of the last visit of each node, so that no call of Reach has to clear it
+	round uint32   // number of calls of Reach
+	stack []ID
 }
 
-// Up returns a Walker from each node to the nodes that reference it.
+// Up returns a Walker whose links lead from each node to the nodes that reference it. Don't change the graph later.
 func (g *Graph) Up() *Walker {
-	n := g.Len() + len(g.extra)
+	n := g.Len() + len(g.absent)
 	w := &Walker{start: make([]uint32, n+1), to: make([]ID, len(g.edges)), seen: make([]uint32, n+1)}
 	for _, e := range g.edges {
 		w.start[e.to+1]++
@@ -198,27 +198,27 @@ func (g *Graph) Up() *Walker {
 	return w
 }
 
-// Reach calls visit once for every node reachable from some nodes, including these. It stops when visit
-// returns false.
+// Reach calls visit once for every node reachable from some nodes, including these, in no order. It stops when
+// visit returns false.
 func (w *Walker) Reach(from []ID, visit func(ID) bool) {
 	w.round++
-	w.queue = w.queue[:0]
-	w.enqueue(from)
-	for len(w.queue) > 0 {
-		id := w.queue[len(w.queue)-1]
-		w.queue = w.queue[:len(w.queue)-1]
+	w.stack = w.stack[:0]
+	w.push(from)
+	for len(w.stack) > 0 {
+		id := w.stack[len(w.stack)-1]
+		w.stack = w.stack[:len(w.stack)-1]
 		if !visit(id) {
 			return
 		}
-		w.enqueue(w.to[w.start[id]:w.start[id+1]])
+		w.push(w.to[w.start[id]:w.start[id+1]])
 	}
 }
 
-func (w *Walker) enqueue(ids []ID) {
+func (w *Walker) push(ids []ID) {
 	for _, id := range ids {
 		if w.seen[id] != w.round {
 			w.seen[id] = w.round
-			w.queue = append(w.queue, id)
+			w.stack = append(w.stack, id)
 		}
 	}
 }
