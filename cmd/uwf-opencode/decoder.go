@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// decoder decodes "opencode run --format json". There are no lines for the start and the end: every line has
-// the session ID, and the run was complete if the model's last step ended with the reason "stop".
+// decoder is a [cliagent.Decoder] for "opencode run --format json". No line marks the start or the end: every line
+// has the session ID, and the run was complete if the model's last step ended with the reason "stop".
 type decoder struct {
 	session  string
 	reason   string // why the last step ended
@@ -22,8 +22,8 @@ type decoder struct {
 	calls    cliagent.Calls
 	failure  json.RawMessage // nil if none, or if the model continued after it
 	usage    *protocol.Usage
-	lastPart string   // latest text or end of a step
-	sub      *decoder // decoder for subagents, or nil
+	lastPart string   // ID of the latest text or end of a step
+	sub      *decoder // decoder for the lines of subagents, or nil
 }
 
 // line is an event.
@@ -67,8 +67,8 @@ func (s state) result() string {
 	return text
 }
 
-// tokens is the usage of one step. Input excludes cached tokens. In older versions Output includes reasoning,
-// which shows in the total.
+// tokens is the usage of one step. Input excludes cached tokens. Output excludes reasoning, except in older
+// versions; the total shows which.
 type tokens struct {
 	Total     usageparse.Tokens `json:"total"`
 	Input     usageparse.Tokens `json:"input"`
@@ -105,7 +105,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	return cliagent.InSession(l.SessionID, events), true
 }
 
-// ofSub returns the events of a subagent's line, which has another session. They add to the cost but do not
+// ofSub returns the events of a subagent's line, which has another session ID. They add to the usage but don't
 // affect the outcome.
 func (d *decoder) ofSub(l line) []cliagent.Event {
 	if d.sub == nil {
@@ -120,6 +120,7 @@ func (d *decoder) ofSub(l line) []cliagent.Event {
 	return events
 }
 
+// events returns the events of a line of this decoder's session, and records what [decoder.End] needs.
 func (d *decoder) events(l line) []cliagent.Event {
 	p := l.Part
 	if l.Type == "text" || l.Type == "step_finish" {
@@ -129,7 +130,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 		d.lastPart = p.ID
 	}
 	switch l.Type {
-	case "step_start": // the model continues, even after an apparently final step
+	case "step_start": // the model continues, even after what looked like the last step or a failure
 		d.reason, d.failure = "", nil
 		return []cliagent.Event{{Kind: cliagent.Reasoning, ID: p.MessageID}}
 	case "text":
@@ -146,7 +147,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 		return d.finish(p)
 	case "error":
 		d.failure = l.Error
-		if len(l.Error) == 0 {
+		if len(l.Error) == 0 { // nil would mean that nothing failed
 			d.failure = json.RawMessage("null")
 		}
 	}
@@ -184,7 +185,7 @@ func (d *decoder) finish(p part) []cliagent.Event {
 		ReasoningTokens:  int64(p.Tokens.Reasoning),
 		CostUSD:          p.Cost.USD(),
 	}
-	if int64(p.Tokens.Total) >= step.Tokens()+step.ReasoningTokens {
+	if int64(p.Tokens.Total) >= step.Tokens()+step.ReasoningTokens { // Output excludes it
 		step.OutputTokens += step.ReasoningTokens
 	}
 	if d.usage != nil {
@@ -233,7 +234,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	return o
 }
 
-func (f failure) kind(said string) errorkind.Kind {
+func (f failure) kind(text string) errorkind.Kind {
 	switch {
 	case f.Data.StatusCode != 0:
 	case f.Name == "ProviderAuthError":
@@ -241,5 +242,5 @@ func (f failure) kind(said string) errorkind.Kind {
 	case f.Name == "ContextOverflowError":
 		return errorkind.Context
 	}
-	return errorkind.Of(f.Data.StatusCode, said)
+	return errorkind.Of(f.Data.StatusCode, text)
 }

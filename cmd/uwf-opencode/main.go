@@ -10,7 +10,7 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// configVar contains settings that override those in opencode's files.
+// configVar is the environment variable with settings that override those in opencode's files.
 const configVar = "OPENCODE_CONFIG_CONTENT"
 
 func adapter() cliagent.Adapter {
@@ -21,8 +21,8 @@ func adapter() cliagent.Adapter {
 		Login:   "opencode auth login",
 		Command: command,
 		Decoder: func(cliagent.Call) cliagent.Decoder { return &decoder{} },
-		// In another directory a session is not found, or opencode hangs.
-		Logins:      cliagent.ModelKeys(),
+		Logins:  cliagent.ModelKeys(),
+		// Not AnyDir: in another directory, opencode doesn't find the session or hangs.
 		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,
 		Usage: `Runs "opencode run --format json" in the working directory. Models are
@@ -54,8 +54,8 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}, nil
 }
 
-// permissions maps permissions to opencode's settings. Nothing may remain to be asked, because an unanswered
-// question ends the run without an answer. There is no sandbox, so a shell allows everything.
+// permissions maps permissions to opencode's settings. Each tool is allowed or denied, because an unanswered
+// question ends the run. Only Bypass allows the shell: opencode has no sandbox, so a shell can do everything.
 var permissions = map[cliagent.Permission]map[string]string{
 	cliagent.Bypass: {"*": "allow"},
 	cliagent.Edits: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
@@ -64,7 +64,7 @@ var permissions = map[cliagent.Permission]map[string]string{
 		"todoread": "allow", "todowrite": "allow", "skill": "allow"},
 }
 
-// settings merges ours into those from the user's environment.
+// settings returns the value of configVar: the user's, changed by what a run under uwf needs.
 func settings(c cliagent.Call) (string, error) {
 	change := map[string]any{"autoupdate": false, "permission": permissions[c.Permission]}
 	if c.Confined {
