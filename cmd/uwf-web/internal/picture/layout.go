@@ -11,14 +11,14 @@ import (
 	"github.com/united-workforce/uwf/util/sorting"
 )
 
-// markLoops chooses the edges that close a loop, so that the remaining graph is acyclic. The choice within a
-// loop is heuristic: it marks few edges, so that most edges lead forward.
+// markLoops marks the edges that close a loop (Back), so that the others are acyclic. The graph has marks from a
+// depth-first traversal; this heuristic finds better ones for a picture: few, so that most edges lead down.
 func markLoops(g diagram.Graph) diagram.Graph {
 	g.Edges = slices.Clone(g.Edges)
 	_, order := ranks(g)
 	loop := loops(g)
-	for _, members := range inOrder(order, loop) {
-		members = settleLoop(g, members)
+	for _, members := range membersInOrder(order, loop) {
+		members = orderLoop(g, members)
 		place := map[int]int{}
 		for i, n := range members {
 			place[n] = i
@@ -33,7 +33,7 @@ func markLoops(g diagram.Graph) diagram.Graph {
 	return g
 }
 
-// loops numbers the nodes so that two nodes share a number if each can be reached from the other.
+// loops numbers the strongly connected components: nodes share a number if each can be reached from the other.
 func loops(g diagram.Graph) []int {
 	reach := make([][]bool, len(g.Nodes))
 	ways := g.Ways()
@@ -61,8 +61,8 @@ func loops(g diagram.Graph) []int {
 	return number
 }
 
-// inOrder lists the members of each loop in the given order, in which the member where a loop is entered is first.
-func inOrder(order, loop []int) [][]int {
+// membersInOrder lists the members of each loop in the given order. The first is the one where the loop is entered.
+func membersInOrder(order, loop []int) [][]int {
 	members := map[int][]int{}
 	var numbers []int
 	for _, n := range order {
@@ -78,10 +78,10 @@ func inOrder(order, loop []int) [][]int {
 	return lists
 }
 
-// settleLoop orders the members of a loop. It starts from the given order and from the order of
+// orderLoop orders the members of a loop. It starts from the given order and from the order of
 // reading, and keeps the better result.
-func settleLoop(g diagram.Graph, members []int) []int {
-	read := slices.Sorted(slices.Values(members))
+func orderLoop(g diagram.Graph, members []int) []int {
+	read := slices.Sorted(slices.Values(members)) // nodes are numbered in the order of reading
 	sift(g, members)
 	if read[0] != members[0] {
 		return members
@@ -117,16 +117,16 @@ func sift(g diagram.Graph, members []int) {
 	}
 }
 
-// cost counts the backward edges for an order of a loop's members. It adds more than an edge for a member
-// without incoming forward edges, because such a node would be at the top, where no reader expects it.
+// cost counts the backward edges for an order of a loop's members. It adds a penalty for a member that no forward
+// edge enters, because such a node would be at the top, where no reader expects it.
 func cost(g diagram.Graph, members []int) int {
-	const astray = 4
+	const penalty = 4 // backward edges
 	place := make(map[int]int, len(members))
 	for i, n := range members {
 		place[n] = i
 	}
 	back := 0
-	found := map[int]bool{members[0]: true}
+	entered := map[int]bool{members[0]: true}
 	for _, e := range g.Edges {
 		to, inside := place[e.To]
 		if !inside {
@@ -135,12 +135,12 @@ func cost(g diagram.Graph, members []int) int {
 		from, inside := place[e.From]
 		switch {
 		case !inside || from < to:
-			found[e.To] = true
+			entered[e.To] = true
 		case from > to:
 			back++
 		}
 	}
-	return back + astray*(len(members)-len(found))
+	return back + penalty*(len(members)-len(entered))
 }
 
 // The layout follows Sugiyama: nodes are placed in layers, so that all edges except those that close a loop
@@ -155,7 +155,7 @@ type box struct {
 	x     float64 // center
 	up    []int   // boxes in the layer above that are connected to this one
 	down  []int
-	row   []int // for a bend: all bends of its route
+	bends []int // for a bend: all bends of its route
 }
 
 // route combines all edges from one node to another, drawn as one line. The route from a node to itself has
@@ -163,8 +163,8 @@ type box struct {
 type route struct {
 	from, to int // nodes
 	labels   []string
-	back     bool
-	part     bool
+	back     bool  // closes a loop, so it leads up
+	part     bool  // to a child's role, or taken only on failure; drawn dotted
 	count    int   // how often a run took it
 	bends    []int // from the upper node to the lower
 	layer    int   // layer of the first bend
@@ -179,7 +179,7 @@ type layout struct {
 	height []float64
 }
 
-// newLayout computes the position of every box.
+// newLayout computes the position of every box of a graph whose loops are marked.
 func newLayout(g diagram.Graph) *layout {
 	l := &layout{g: g}
 	for i, n := range g.Nodes {
@@ -273,7 +273,7 @@ func (l *layout) placeInLayers(rank []int) {
 	}
 	for i := range l.routes {
 		r := &l.routes[i]
-		upper, lower, labelled := r.from, r.to, 2*rank[r.from]+1
+		upper, lower, labelled := r.from, r.to, 2*rank[r.from]+1 // the label is next to the route's start
 		if r.back {
 			upper, lower, labelled = r.to, r.from, 2*rank[r.from]-1
 		}
@@ -297,7 +297,7 @@ func (l *layout) placeInLayers(rank []int) {
 		}
 		l.join(above, lower)
 		for _, b := range r.bends {
-			l.boxes[b].row = r.bends
+			l.boxes[b].bends = r.bends
 		}
 	}
 }
@@ -339,15 +339,16 @@ func (l *layout) order() [][]int {
 	return order
 }
 
+// sortLayer sorts a layer by the mean position of each box's neighbors: those above if down is set, else below.
 func (l *layout) sortLayer(layer int, down bool) {
-	neighbour := layer - 1
+	neighbor := layer - 1
 	if !down {
-		neighbour = layer + 1
+		neighbor = layer + 1
 	}
-	if neighbour < 0 || neighbour >= len(l.layers) {
+	if neighbor < 0 || neighbor >= len(l.layers) {
 		return
 	}
-	place := l.places(neighbour)
+	place := l.places(neighbor)
 	want := map[int]float64{}
 	for i, b := range l.layers[layer] {
 		want[b] = float64(i)
@@ -476,7 +477,7 @@ func (l *layout) placeAcross() {
 	}
 	for i := range rounds {
 		for j := range l.layers {
-			layer, both := j, i >= rounds/2
+			layer, both := j, i >= rounds/2 // first down and up in turns, then towards both sides
 			if i%2 == 1 {
 				layer = len(l.layers) - 1 - j
 			}
@@ -555,11 +556,11 @@ func (l *layout) settle(layer []int, above, below bool) {
 	}
 }
 
-// pull returns the preferred x of a box, and its weight. In the final pass a bend follows its whole route,
-// however far away that is.
+// pull returns the preferred x of a box, and its weight. In the second half of the passes (above and below) a bend
+// follows its whole route, however far away that is.
 func (l *layout) pull(b int, above, below bool) (x, weight float64) {
 	sum := 0.0
-	if bends := l.boxes[b].row; above && below && len(bends) > 1 {
+	if bends := l.boxes[b].bends; above && below && len(bends) > 1 {
 		const straight = 12
 		for _, other := range bends {
 			sum += l.boxes[other].x

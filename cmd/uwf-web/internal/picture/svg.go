@@ -1,5 +1,5 @@
-// Package picture draws a workflow's graph as a standalone SVG. The output is deterministic, and all text is
-// escaped.
+// Package picture draws a workflow's graph as a standalone SVG: layout.go computes where everything is, and svg.go
+// writes the elements. The output is deterministic, and all text is escaped.
 package picture
 
 import (
@@ -22,27 +22,27 @@ const (
 	maxRoutes = 600
 )
 
-// Text sizes, in pixels. Column widths are estimates for common sans-serif fonts.
+// Sizes, in pixels. The width of a column (the room of a character) is an estimate for common sans-serif fonts.
 const (
 	margin     = 24.0
 	lineHeight = 16.0
 
 	nameColumn  = 8.6 // 14 pixels, bold
 	noteColumn  = 6.5 // 12 pixels
-	labelColumn = 6.7
+	labelColumn = 6.7 // 12 pixels, with some room
 
 	maxName   = 30 // columns
 	maxNote   = 32
 	maxLabel  = 28
-	maxLabels = 5 // lines
-	minWidth  = 110.0
+	maxLabels = 5     // lines
+	minWidth  = 110.0 // of a node
 )
 
 //go:embed style.css
 var style string
 
-// SVG draws a graph. The picture needs no other program or embedded font, and follows the reader's light or
-// dark color scheme. A graph with more than 200 nodes returns [ErrTooLarge].
+// SVG draws a graph. The picture needs no script or embedded font, and follows the reader's light or dark color
+// scheme. For a graph with more than 200 nodes or 600 routes it returns [ErrTooLarge].
 func SVG(g diagram.Graph) (string, error) {
 	routes := routesOf(g)
 	if len(g.Nodes) > maxNodes || len(routes) > maxRoutes {
@@ -53,7 +53,7 @@ func SVG(g diagram.Graph) (string, error) {
 	headHeight := lineHeight * 2.2
 	note := wrap(g.Description, max(40, int(width/noteColumn)), 3)
 	headHeight += lineHeight * float64(len(note))
-	headWidth := float64(diagram.Columns(diagram.Cut(g.Name, 60))) * 11
+	headWidth := float64(diagram.Columns(diagram.Cut(g.Name, 60))) * 11 // 18 pixels, bold
 	for _, line := range note {
 		headWidth = max(headWidth, float64(diagram.Columns(line))*noteColumn)
 	}
@@ -84,7 +84,7 @@ func SVG(g diagram.Graph) (string, error) {
 	return d.String(), nil
 }
 
-// pulsing is the style of the node at which a run is working.
+// pulsing animates the node at which a run is working.
 const pulsing = `@keyframes uwf-pulse { 50% { stroke-opacity: 0.25; } }
 @media (prefers-reduced-motion: no-preference) { .uwf .node.here rect { animation: uwf-pulse 2s ease-in-out infinite; } }
 `
@@ -131,7 +131,7 @@ type drawing struct{ strings.Builder }
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }
 
-// nodeBox returns the size of a node for its text.
+// nodeBox returns a box of the size that a node's text needs.
 func nodeBox(n diagram.Node) box {
 	name, note := nodeText(n)
 	w := float64(diagram.Columns(name))*nameColumn + 32
@@ -165,7 +165,7 @@ func loopWidth(r route) float64 { return 30 + labelBox(r.labels).w }
 
 func (d *drawing) node(l *layout, i int) {
 	n, b := l.g.Nodes[i], l.boxes[i]
-	size := nodeBox(n)
+	size := nodeBox(n) // b also has the room for a loop
 	top := l.nodeTop(i)
 	radius := 8.0
 	if n.Kind != diagram.Role {
@@ -175,20 +175,20 @@ func (d *drawing) node(l *layout, i int) {
 	if n.Player != "" {
 		class += " " + string(n.Player)
 	}
-	dashes := ""
+	stroke := ""
 	switch n.Player {
 	case protocol.PlayedByCommand:
 		radius = 0
 	case protocol.PlayedByPerson:
-		dashes = ` stroke-dasharray="6 3"`
+		stroke = ` stroke-dasharray="6 3"`
 	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
-		dashes = ` stroke-width="4"` // several stacked lines
+		stroke = ` stroke-width="4"` // a bold frame: other threads
 	}
 	if n.State != "" {
 		class += " " + string(n.State)
 	}
 	d.printf("<g class=\"node %s\"><title>%s</title>", class, escape(strings.TrimSuffix(n.Name+": "+n.Description, ": ")))
-	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"%s/>`, b.x-size.w/2, top, size.w, size.h, radius, dashes)
+	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"%s/>`, b.x-size.w/2, top, size.w, size.h, radius, stroke)
 	name, note := nodeText(n)
 	y := top + 9 + lineHeight*0.78
 	d.printf(`<text class="name" x="%.1f" y="%.1f">%s</text>`, b.x, y, escape(name))
@@ -240,7 +240,7 @@ func (l *layout) loop(r route) string {
 	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x, y-8, x+30, y-18, x+30, y+18, x, y+8)
 }
 
-// taken returns the CSS class that shows whether a run took the route.
+// taken returns the CSS class that shows whether the traced run took the route; "" without a run.
 func (l *layout) taken(r route) string {
 	switch {
 	case !l.g.IsTraced():
