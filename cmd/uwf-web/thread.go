@@ -268,7 +268,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 		shown.Earlier = self + "?skip=" + strconv.Itoa(max(0, skip-turnsAtOnce))
 	}
 	if skip+turnsAtOnce < shown.AllTurns {
-		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
+		shown.Later = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
 	}
 	p := stepPage{Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.acts}
 	if found.Index > 0 && found.Prev != nil {

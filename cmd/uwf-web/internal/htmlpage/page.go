@@ -1,9 +1,9 @@
 // Package htmlpage renders threads as HTML: one self-contained file for a colleague without uwf ([Export]),
 // and the parts of a server's pages ([Templates]).
 //
-// All displayed text may be untrusted. html/template escapes it, characters that hide or reorder text are
-// removed, and long texts are shortened. Pages run, load and link to nothing in it. They need no scripts and
-// no inline styles, so a Content-Security-Policy can forbid both.
+// Displayed text is untrusted. html/template escapes it, characters that hide or reorder text are removed, and
+// long texts are shortened. A page never runs, loads or links to anything in such a text. It needs no scripts
+// and no inline styles, so a Content-Security-Policy can forbid both.
 package htmlpage
 
 import (
@@ -37,7 +37,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/frontmatter"
-	kept "github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -97,12 +97,12 @@ type Workflow struct {
 
 // rolePage is a role to display.
 type rolePage struct {
-	Name, Player string
-	Cast         engine.Casting // who would play it now
+	Name, Player string         // Player is the kind, in words
+	Cast         engine.Casting // the agent or command that would play it now
 	Why          string         // the config key that chooses it; "" if unknown or none
 	About        Text
 	Texts        []named
-	Parts        []partPage
+	Children     []roleChild
 	Hints        []string // if it cannot be played now
 }
 
@@ -112,13 +112,14 @@ type named struct {
 	Text
 }
 
-// partPage is the workflow or role of a child.
-type partPage struct{ Key, Role, Workflow, WorkflowLink string }
+// roleChild is a child of a role to display: the role or workflow that it runs.
+type roleChild struct{ Key, Role, Workflow, WorkflowLink string }
 
-// mostRoles is the maximum number of roles displayed.
-const mostRoles = 100
+// mostRoles is the maximum number of roles displayed, and mostRoleChildren of children of a role.
+const mostRoles, mostRoleChildren = 100, 100
 
-// WorkflowOf reads a workflow for display. link returns the page of another workflow, or "".
+// WorkflowOf reads a workflow for display, with texts of at most most bytes. link returns the page of another
+// workflow, or "".
 func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int,
 	link func(protocol.Hash) string) Workflow {
 	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Inputs: def.Inputs,
@@ -138,23 +139,20 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 		children := childRoles(def.Roles[name])
 		for i, key := range slices.Sorted(maps.Keys(children)) {
 			p := children[key]
-			part := partPage{Key: Line(key, Longest), Role: Line(p.Role, Longest)}
+			child := roleChild{Key: Line(key, Longest), Role: Line(p.Role, Longest)}
 			if p.Workflow != "" {
-				part.Workflow, part.WorkflowLink = Line(cmp.Or(used[p.Workflow], string(p.Workflow)), Longest), link(p.Workflow)
+				child.Workflow, child.WorkflowLink = Line(cmp.Or(used[p.Workflow], string(p.Workflow)), Longest), link(p.Workflow)
 			}
-			if i == childrenShownOfRole {
-				role.Parts = append(role.Parts, partPage{Key: "…"})
+			if i == mostRoleChildren {
+				role.Children = append(role.Children, roleChild{Key: "…"})
 				break
 			}
-			role.Parts = append(role.Parts, part)
+			role.Children = append(role.Children, child)
 		}
 		w.Roles = append(w.Roles, role)
 	}
 	return w
 }
-
-// childrenShownOfRole is the maximum number of children listed for a role.
-const childrenShownOfRole = 100
 
 func roleOf(def workflow.Definition, name string, most int) rolePage {
 	r := def.Roles[name]
@@ -192,7 +190,7 @@ func playerText(p protocol.Player) string {
 	}[p]
 }
 
-// cast sets who would play the role now.
+// cast sets who would play the role now, and why.
 func (r *rolePage) cast(reader *status.Reader, c engine.Casting, config protocol.Config, workflow string) {
 	if r.Cast = c; c.Player == protocol.PlayedByAgent {
 		r.Why = "defaultAgent"
@@ -245,15 +243,15 @@ const (
 	mostDiffBytes = 64 << 10
 )
 
-// FilesOver returns the file changes from before a step to after a later one or itself, with the changed lines
-// if diff is set and they are few. It returns nil if either has no snapshot.
+// FilesOver returns the file changes from before step first to after step last, which can be the same, with the
+// changed lines if diff is set and they are few. It returns nil if either has no snapshot.
 func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, diff bool) *ChangedFiles {
 	if first.Files == nil || last.Files == nil {
 		return nil
 	}
 	f := &ChangedFiles{}
 	states, err := e.Files().FilesOver(ctx, first.Hash, last.Hash)
-	var list []kept.Change
+	var list []snapshot.Change
 	if err == nil {
 		list, err = states.Changes(ctx)
 	}
@@ -282,7 +280,7 @@ func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, d
 // CountFiles formats the number of files.
 func (f *ChangedFiles) CountFiles() string { return render.Count(len(f.List)+f.More, "file") }
 
-// addDiff adds the lines of a patch to the files, which it has in the same order. It omits binary files.
+// addDiff adds the changed lines to the listed files: the patch has the same order. It omits binary files.
 func (f *ChangedFiles) addDiff(ctx context.Context, states worktree.StepFiles) error {
 	var patch bytes.Buffer
 	if err := states.Patch(ctx, &patch); err != nil {
@@ -357,11 +355,11 @@ func ValueText(v any, most int) Text {
 type datum struct {
 	Name string
 	Text
-	Words bool // it is a text
-	Long  bool // it is more than a few words
+	Words bool // the value is a string
+	Long  bool // it is a string of more than a few words
 }
 
-// dataOf returns the fields of an object, the status first; nil if the value is no object.
+// dataOf returns the fields of an object by name, so $status comes first; nil if the value is no object.
 func dataOf(v any, most int) (data []datum) {
 	const mostFields = 100
 	object, _ := v.(map[string]any)
@@ -395,7 +393,7 @@ func withoutData(answer string, data any) string {
 
 // Line returns an untrusted name or title as one line of at most most characters.
 func Line(s string, most int) string {
-	const bytesEach = 4
+	const bytesEach = 4 // at most, in UTF-8
 	s = plaintext.Line(s[:min(len(s), most*bytesEach)])
 	if r := []rune(s); len(r) > most {
 		s = string(r[:most-1]) + "…"
@@ -412,7 +410,7 @@ const (
 // When is a time formatted for people and for programs.
 type When struct{ Text, Machine string }
 
-// WhenOf formats a time in the zone of now. It returns the zero value if ms is nil.
+// WhenOf formats a time in the zone of now. It returns the zero value if the time is unknown: nil or 0.
 func WhenOf(ms *int64, now time.Time) When {
 	if ms == nil || *ms <= 0 {
 		return When{}
@@ -456,11 +454,11 @@ func tokensText(u *protocol.Usage) string {
 
 // Limits of an exported file.
 const (
-	exportSteps = 2000
-	exportTurns = 500
-	exportText  = 64 << 10
-	exportParts = 1000 // children per step
-	exportFiles = 100  // newest steps that include their file changes
+	exportSteps    = 2000
+	exportTurns    = 500
+	exportText     = 64 << 10
+	exportChildren = 1000 // children per step
+	exportFiles    = 100  // newest steps that include their file changes
 )
 
 // export is the data of the export template.
@@ -476,10 +474,10 @@ type export struct {
 }
 
 // Export writes a thread as one self-contained HTML file: graph, steps, turns, and the differences between
-// successive answers of a role. It reads steps while it writes. Of very long threads it includes only the
-// newest steps, of long texts the start and the end, and the file mentions the omissions. With diffs set, it
-// includes the changed lines of files, not only their names. Errors are errors of reading the thread's state,
-// and of w.
+// successive answers of a role. It reads steps while it writes. A very long thread is limited to its newest
+// steps, and a long text to its start and end; the file mentions what is missing. With diffs set, it includes
+// the changed lines of files, not only their names. It returns errors of [ThreadOf], w and ctx; the file shows
+// errors of reading steps.
 func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
 	templates, err := Templates()
 	if err != nil {
@@ -489,7 +487,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 	if err != nil {
 		return err
 	}
-	bounds := Bounds{Text: exportText, Turns: exportTurns, Parts: exportParts}
+	bounds := Bounds{Text: exportText, Turns: exportTurns, Children: exportChildren}
 	about, at, err := ThreadOf(ctx, e, id, bounds)
 	if err != nil {
 		return err
@@ -515,7 +513,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 		x.Omitted = t.Len() - len(steps)
 	}
 	x.Time = TimelineOf(ctx, e, steps, Now{At: at})
-	said := map[string]string{}
+	previous := map[string]string{} // answers by role
 	x.All = func(yield func(Step) bool) {
 		for i, s := range steps {
 			step := StepOf(ctx, t, e.Reader.Store, s, e.Reader.Env.Now(), bounds)
@@ -523,14 +521,14 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 			if i >= len(steps)-exportFiles {
 				step.Files = FilesOver(ctx, e, s, s, diffs)
 			}
-			words := step.Answer.Body
+			answer := step.Answer.Body
 			if step.Answer.Empty() {
-				words = step.Data.Body
+				answer = step.Data.Body
 			}
-			if before, spoke := said[s.Role]; spoke && before != words {
-				step.Changes = Lines(before, words)
+			if before, ok := previous[s.Role]; ok && before != answer {
+				step.Changes = Lines(before, answer)
 			}
-			said[s.Role] = words
+			previous[s.Role] = answer
 			if ctx.Err() != nil || !yield(step) {
 				return
 			}

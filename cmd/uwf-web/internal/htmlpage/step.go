@@ -24,45 +24,45 @@ import (
 
 // Bounds limit how much of a thread is displayed.
 type Bounds struct {
-	Text  int  // bytes per text
-	Turns int  // turns per step
-	Skip  int  // turns to skip first
-	Parts int  // children per step
-	Whole bool // include the agent's full prompt
+	Text     int  // bytes per text
+	Turns    int  // turns per step
+	Skip     int  // turns to skip first
+	Children int  // children per step
+	Whole    bool // include the agent's full prompt
 
 	within string // prefix of the step's number in element IDs
 }
 
 // Step is a finished step to display.
 type Step struct {
-	Hash                  protocol.Hash
-	Number                int
-	Role, Agent, By       string
-	Status, Model         string
-	Took, Tokens, Cost    string
-	Ended                 When
-	Prompt, Data, Answer  Text
-	Fields                []datum // of the data, if it is an object
-	Whole                 Text    // the agent's full prompt; empty if not stored or not displayed
-	Usage                 string
-	Tries                 []named       // errors of failed tries before it, by agent
-	Refused               []string      // why answers were rejected
-	Children              *Children     // on a server; nil if the step has no children
-	Gone                  string        // text in place of redacted turns, or how the agent ended
-	Changes               []Change      // differences from the role's previous answer
-	Files                 *ChangedFiles // nil if there is no snapshot or it is not displayed
-	Turns                 []Turn
-	AllTurns, FirstTurn   int    // total number of turns, and the first one displayed, from 1
-	Problem               string // what is unreadable
-	Link, Earlier, Latter string // on a server; "" if none
-	Open                  bool
-	Parts                 iter.Seq[part] // nil if the step has no children or they are not displayed
-	MoreParts             int            // number of children not displayed
-	Within                string         // prefix of the step's number in element IDs
+	Hash                 protocol.Hash
+	Number               int
+	Role, Agent, By      string
+	Status, Model        string
+	Took, Tokens, Cost   string
+	Ended                When
+	Prompt, Data, Answer Text
+	Fields               []datum // of the data, if it is an object
+	Whole                Text    // the agent's full prompt; empty if not stored or not displayed
+	Usage                string
+	Tries                []named       // errors of failed tries before it, by agent
+	Refused              []string      // why answers were rejected
+	Children             *Children     // summary with links, on a server; nil if the step has no children
+	Gone                 string        // text in place of redacted turns
+	Changes              []Change      // differences from the role's previous answer
+	Files                *ChangedFiles // nil if there is no snapshot or it is not displayed
+	Turns                []Turn
+	AllTurns, FirstTurn  int    // total number of turns, and the first one displayed, from 1
+	Problem              string // what is unreadable
+	Link, Earlier, Later string // pages of the step and of its other turns, on a server; "" if none
+	Open                 bool
+	EndedChildren        iter.Seq[endedChild] // the children with their steps; nil if none are displayed
+	MoreChildren         int                  // number of children not displayed
+	Within               string               // prefix of the step's number in element IDs
 }
 
-// part is a child of a step. Its steps are read when displayed.
-type part struct {
+// endedChild is a child that a step has joined. Its steps are read when displayed.
+type endedChild struct {
 	Key, Status string
 	Task        Text
 	Steps       iter.Seq[Step]
@@ -91,7 +91,7 @@ type Call struct {
 	Args Text
 }
 
-// StepOf reads a step for display. The step lists what is unreadable.
+// StepOf reads a step for display. Its Problem lists what is unreadable.
 func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds) Step {
 	shown := Step{
 		Within: b.within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
@@ -143,12 +143,12 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	if problems != nil {
 		shown.Problem = TextOf(problems.Error(), b.Text).Body
 	}
-	if n := min(b.Parts, len(s.Children)); n > 0 {
-		shown.MoreParts, b.Skip = len(s.Children)-n, 0
+	if n := min(b.Children, len(s.Children)); n > 0 {
+		shown.MoreChildren, b.Skip = len(s.Children)-n, 0
 		within := fmt.Sprintf("%ss%d-", b.within, shown.Number)
-		shown.Parts = func(yield func(part) bool) {
+		shown.EndedChildren = func(yield func(endedChild) bool) {
 			for i, c := range s.Children[:n] {
-				if b.within = fmt.Sprintf("%s%d-", within, i+1); ctx.Err() != nil || !yield(partOf(ctx, r, c, now, b)) {
+				if b.within = fmt.Sprintf("%s%d-", within, i+1); ctx.Err() != nil || !yield(endedChildOf(ctx, r, c, now, b)) {
 					return
 				}
 			}
@@ -157,18 +157,18 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	return shown
 }
 
-// partSteps is the maximum number of steps displayed for a child, the newest ones.
-const partSteps = 100
+// shownChildSteps is the maximum number of steps displayed for a child, the newest ones.
+const shownChildSteps = 100
 
-func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds) part {
-	p := part{Key: Line(c.Key, Longest), Status: string(c.Status)}
+func endedChildOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds) endedChild {
+	p := endedChild{Key: Line(c.Key, Longest), Status: string(c.Status)}
 	t, err := thread.Open(ctx, r, c.Head)
 	if err != nil {
 		p.Problem = firstLine(err)
 		return p
 	}
 	p.Task = TextOf(t.Task(), b.Text)
-	steps, _, err := chainOf(ctx, t, partSteps)
+	steps, _, err := chainOf(ctx, t, shownChildSteps)
 	if err != nil {
 		p.Problem = firstLine(err)
 	}
@@ -229,7 +229,7 @@ func usageText(s thread.Step) string {
 	return strings.TrimSuffix(text+" · "+costText(s.Usage), " · ")
 }
 
-// Lines returns the differing lines of two texts.
+// Lines returns the differing lines of two texts, at most 500.
 func Lines(before, after string) []Change {
 	const most = 500
 	var out []Change
@@ -258,7 +258,7 @@ type childCount struct {
 
 // Child is a child to display.
 type Child struct {
-	Key, Name, Status, Mood, Link, Doing string // Name is for people
+	Key, Name, Status, Mood, Link, Doing string // Name is for people; Doing is the current role
 	Thread, Task                         string // ID, and the start of its task
 	Below                                *Children
 }
@@ -335,7 +335,7 @@ type Thread struct {
 	WorkflowLink        string // on a server; "" if none
 }
 
-// ThreadOf reads the state of a thread for display. Errors are errors of [view.Thread].
+// ThreadOf reads the state of a thread for display. Errors are those of [view.Thread] and [status.Reader.Actions].
 func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Thread, protocol.ThreadShow, error) {
 	at, err := view.Thread(ctx, e, id, false)
 	if err != nil {
@@ -413,7 +413,7 @@ func chainOf(ctx context.Context, t *thread.Thread, most int) (steps []thread.St
 	return steps, before, err
 }
 
-// chain is a sequence of consecutive steps.
+// chain is the newest part of a thread's chain of steps.
 type chain struct {
 	Steps  []thread.Step // oldest first
 	Before protocol.Hash // head for the earlier steps; "" if there are none

@@ -35,9 +35,9 @@ type lane struct {
 	More              int     // number of children not displayed
 
 	steps          int
-	worked, waited int64
+	worked, waited int64 // milliseconds
 	below          lanes // of children
-	read, problem  bool
+	read, problem  bool  // for a child: its steps were read; some are unreadable
 }
 
 // lanes are lanes under construction, in their order.
@@ -46,7 +46,7 @@ type lanes struct {
 	order []*lane
 }
 
-// bar is a bar in a lane. X and W are in percent of the lane's width.
+// bar is a bar in a lane. X and W are its start and width, in percent of the lane's width.
 type bar struct {
 	Kind, X, W, Title, Link string
 
@@ -90,11 +90,11 @@ type Now struct {
 // TimelineOf returns the timeline of a thread's steps, oldest first, and of its current activity. It omits
 // unreadable turns and children, which the steps report.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
-	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now,
-		turns: mostTurns, text: mostTurnText, kids: mostChildren}
-	childrenFrom, kids := len(steps), 0 // the first step whose children are read
-	for i := len(steps) - 1; i >= 0 && kids < mostChildren; i-- {
-		childrenFrom, kids = i, kids+len(steps[i].Children)
+	l := &builder{reader: e.Reader.Store, now: e.Reader.Env.Now(), current: now,
+		turns: mostTurns, text: mostTurnText, children: mostChildren}
+	childrenFrom, children := len(steps), 0 // the first step whose children are read
+	for i := len(steps) - 1; i >= 0 && children < mostChildren; i-- {
+		childrenFrom, children = i, children+len(steps[i].Children)
 	}
 	for i, s := range steps {
 		prev := unknownTime
@@ -114,21 +114,21 @@ func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now 
 	if len(steps) > 0 {
 		last = steps[len(steps)-1].CompletedAtMs
 	}
-	l.open(ctx, last)
-	t := l.placed()
+	l.ongoing(ctx, last)
+	t := l.timeline()
 	if t != nil && len(steps) > 0 {
 		t.First, t.Last = steps[0].Index+1, steps[len(steps)-1].Index+1
 	}
 	return t
 }
 
-// lines is a timeline under construction.
-type lines struct {
+// builder is a timeline under construction.
+type builder struct {
 	lanes
-	reader            cas.Reader
-	clock             time.Time
-	now               Now
-	turns, text, kids int // remaining limits
+	reader                cas.Reader
+	now                   time.Time
+	current               Now // activity
+	turns, text, children int // how many more to read
 }
 
 // lane returns the lane of a role or child.
@@ -143,8 +143,8 @@ func (l *lanes) lane(name string) *lane {
 	return l.named[name]
 }
 
-// step adds a finished step and the pause before it.
-func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) {
+// step adds a finished step, the pause since prev (the end of the one before), and a lane for each of its children.
+func (l *builder) step(ctx context.Context, s thread.Step, prev int64, readChildren bool) {
 	lane, from, kind := l.lane(s.Role), s.StartedAtMs, barWork
 	lane.steps++
 	if len(s.Children) > 0 {
@@ -160,21 +160,22 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 		first: s.Index + 1, last: s.Index + 1})
 	for i, c := range s.Children {
 		child := lane.below.lane(c.Key)
-		if !kids || l.kids == 0 {
+		if !readChildren || l.children == 0 {
 			continue
 		}
-		l.kids--
+		l.children--
 		link, within := "", fmt.Sprintf("#s%d-%d-s", s.Index+1, i+1)
-		if l.now.Joined != nil {
-			joined := l.now.Joined(s, c)
+		if l.current.Joined != nil {
+			joined := l.current.Joined(s, c)
 			child.Name, link, within = cmp.Or(joined.Name, child.Name), joined.Link, ""
 		}
 		l.child(ctx, child, c.Head, link, within)
 	}
 }
 
-// child adds the steps of a chain to a lane, and returns the end of the last one.
-func (l *lines) child(ctx context.Context, lane *lane, head protocol.Hash, link, within string) (end int64) {
+// child adds the steps of a child's chain to its lane, and returns the end of the last one. The bars link to the
+// child's page, or to the steps on this page if within, the beginning of their element IDs, isn't empty.
+func (l *builder) child(ctx context.Context, lane *lane, head protocol.Hash, link, within string) (end int64) {
 	lane.read, lane.Link = true, cmp.Or(link, lane.Link)
 	t, err := thread.Open(ctx, l.reader, head)
 	if err != nil {
@@ -201,7 +202,7 @@ func (l *lines) child(ctx context.Context, lane *lane, head protocol.Hash, link,
 }
 
 // marks adds the tool calls in turns between two times.
-func (l *lines) marks(ctx context.Context, lane *lane, turns []protocol.Hash, from, to int64) {
+func (l *builder) marks(ctx context.Context, lane *lane, turns []protocol.Hash, from, to int64) {
 	for _, h := range turns {
 		if l.turns == 0 || l.text <= 0 {
 			return
@@ -223,10 +224,10 @@ func (l *lines) marks(ctx context.Context, lane *lane, turns []protocol.Hash, fr
 	}
 }
 
-// open adds the current work or wait, up to now.
-func (l *lines) open(ctx context.Context, last int64) {
-	now, at := l.clock.UnixMilli(), l.now.At
-	if f := l.now.Flight; f != nil && f.Failed == "" {
+// ongoing adds the current work or wait, up to now. last is the end of the last step.
+func (l *builder) ongoing(ctx context.Context, last int64) {
+	now, at := l.now.UnixMilli(), l.current.At
+	if f := l.current.Flight; f != nil && f.Failed == "" {
 		lane, from := l.lane(f.Role), f.Started.UnixMilli()
 		lane.wait(last, from, fmt.Sprintf("before step %d", f.Number))
 		lane.add(bar{Kind: barBusy, from: from, to: now, Title: "for " + render.Duration(max(0, now-from)) + " now",
@@ -244,41 +245,41 @@ func (l *lines) open(ctx context.Context, last int64) {
 		last = *at.StartedAt
 	}
 	lane := l.lane(role)
-	if len(l.now.Children) > 0 {
+	if len(l.current.Children) > 0 {
 		lane.add(bar{Kind: barChildren, from: last, to: now, Title: "its children are at work"})
-		l.started(ctx, lane, last)
+		l.startedChildren(ctx, lane, last)
 		return
 	}
 	lane.wait(last, now, "and still waiting: "+string(at.Status))
 }
 
-// started adds the children of the next role.
-func (l *lines) started(ctx context.Context, lane *lane, since int64) {
-	stands, names := map[string]protocol.Status{}, map[string]string{}
-	for _, c := range l.now.At.Children {
-		stands[c.Thread], names[c.Thread] = c.Status, Line(c.Label, Longest)
+// startedChildren adds the children of the next role, whose work began at since.
+func (l *builder) startedChildren(ctx context.Context, lane *lane, since int64) {
+	statuses, names := map[string]protocol.Status{}, map[string]string{}
+	for _, c := range l.current.At.Children {
+		statuses[c.Thread], names[c.Thread] = c.Status, Line(c.Label, Longest)
 	}
-	for _, k := range l.now.Children {
+	for _, k := range l.current.Children {
 		child := lane.below.lane(k.Key)
 		child.Name = cmp.Or(names[k.Thread], child.Name)
-		if l.kids == 0 {
+		if l.children == 0 {
 			continue
 		}
-		l.kids--
+		l.children--
 		link := ""
-		if l.now.Thread != nil {
-			link = l.now.Thread(k.Thread)
+		if l.current.Thread != nil {
+			link = l.current.Thread(k.Thread)
 		}
 		end := l.child(ctx, child, k.Head, link, "")
 		if end == unknownTime {
 			end = since
 		}
-		switch now := l.clock.UnixMilli(); {
+		switch now := l.now.UnixMilli(); {
 		case k.Ended:
-		case stands[k.Thread] == protocol.StatusRunning || stands[k.Thread] == protocol.StatusWaitingForChildren:
-			child.add(bar{Kind: barBusy, from: end, to: now, Title: string(stands[k.Thread]), Link: link})
+		case statuses[k.Thread] == protocol.StatusRunning || statuses[k.Thread] == protocol.StatusWaitingForChildren:
+			child.add(bar{Kind: barBusy, from: end, to: now, Title: string(statuses[k.Thread]), Link: link})
 		default:
-			child.wait(end, now, "and still waiting: "+string(stands[k.Thread]))
+			child.wait(end, now, "and still waiting: "+string(statuses[k.Thread]))
 		}
 	}
 }
@@ -305,7 +306,7 @@ type scale struct {
 	shortened bool
 }
 
-// scaleOf returns the scale for all bars.
+// scaleOf returns the scale for all bars. An interval counts as work if at least one lane works in it.
 func scaleOf(bars []bar) scale {
 	work := slices.DeleteFunc(slices.Clone(bars), func(b bar) bool { return b.Kind == barWait || b.Kind == barMark })
 	slices.SortFunc(work, func(a, b bar) int { return cmp.Compare(a.from, b.from) })
@@ -365,8 +366,8 @@ func (sc scale) place(at int64) float64 {
 	return sc.places[i-1] + share*(sc.places[i]-sc.places[i-1])
 }
 
-// placed returns the timeline with positions, or nil if it is empty.
-func (l *lines) placed() *Timeline {
+// timeline returns the finished timeline with the positions of all bars, or nil if it is empty.
+func (l *builder) timeline() *Timeline {
 	var all []bar
 	for i, lane := range l.order {
 		for _, lane := range slices.Concat(l.order[i:i+1], lane.below.order) {
@@ -379,7 +380,7 @@ func (l *lines) placed() *Timeline {
 	}
 	sc := scaleOf(all)
 	t := &Timeline{
-		From: WhenOf(&sc.times[0], l.clock), To: WhenOf(&sc.times[len(sc.times)-1], l.clock), Shortened: sc.shortened,
+		From: WhenOf(&sc.times[0], l.now), To: WhenOf(&sc.times[len(sc.times)-1], l.now), Shortened: sc.shortened,
 		More: max(0, len(l.order)-mostLanes),
 	}
 	t.Lanes = l.order[:len(l.order)-t.More]
@@ -400,7 +401,7 @@ func (l *lines) placed() *Timeline {
 	return t
 }
 
-// draw sets the positions of the bars. It merges bars that would overlap.
+// draw sets the positions of the bars. It merges steps too narrow to tell apart, and omits invisible pauses.
 func (l *lane) draw(sc scale) {
 	var bars, marks []bar
 	begin, end, mark := 0.0, 0.0, -1.0 // of the last bar and the last mark
@@ -448,7 +449,7 @@ func (l *lane) facts() string {
 
 // Plot shows the cost of steps over time, with a column per day that stacks one color per group.
 type Plot struct {
-	What, By, Of string // the measure, the grouping, and the length of a column
+	What, By, Of string // the measure, the kind of its groups, and the time that a column covers
 	Most         string // the highest column
 	First, Last  string
 	Groups       []plotGroup
@@ -519,8 +520,7 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 // group assigns colors to the groups with the largest sums, and returns the class of each group.
 func (p *Plot) group(sums map[string]float64, text func(float64) string) map[string]string {
 	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]),
-			strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), strings.Compare(a, b))
 	})
 	class := map[string]string{}
 	rest := 0.0
@@ -543,8 +543,8 @@ func (p *Plot) group(sums map[string]float64, text func(float64) string) map[str
 	return class
 }
 
-// columnsOf returns the columns from one day to another, and how much of a day's text is its column: days, else
-// months, else years, and only the first ones if even those are too many.
+// columnsOf returns the names of the columns between two days, and their length, as each is the start of a date:
+// days, else months, else years. If even those are too many, it returns the first ones.
 func columnsOf(first, last string) (width int, names []string) {
 	from, err := time.Parse(time.DateOnly, first)
 	to, wrong := time.Parse(time.DateOnly, last)

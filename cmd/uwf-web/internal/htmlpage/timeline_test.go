@@ -13,11 +13,11 @@ import (
 
 const minute = 60_000
 
-func drawn(t *testing.T, add func(l *lines)) *Timeline {
+func drawn(t *testing.T, add func(l *builder)) *Timeline {
 	t.Helper()
-	l := &lines{clock: time.UnixMilli(1000 * minute)}
+	l := &builder{now: time.UnixMilli(1000 * minute)}
 	add(l)
-	return l.placed()
+	return l.timeline()
 }
 
 func number(t *testing.T, s string) float64 {
@@ -30,7 +30,7 @@ func number(t *testing.T, s string) float64 {
 // A long pause is drawn short, so that the work stays visible.
 func TestALongPauseIsDrawnShort(t *testing.T) {
 	t.Parallel()
-	line := drawn(t, func(l *lines) {
+	line := drawn(t, func(l *builder) {
 		writer := l.lane("writer")
 		writer.add(bar{Kind: barWork, from: minute, to: 2 * minute, first: 1, last: 1})
 		writer.wait(2*minute, 900*minute, "before step 2")
@@ -50,7 +50,7 @@ func TestALongPauseIsDrawnShort(t *testing.T) {
 // For any number of steps with any times, the picture is small, and everything is inside it.
 func TestTimelineIsBounded(t *testing.T) {
 	t.Parallel()
-	line := drawn(t, func(l *lines) {
+	line := drawn(t, func(l *builder) {
 		for i := range 10_000 {
 			at := int64(minute + i*1000)
 			l.lane("writer").add(bar{Kind: barWork, from: at, to: at + 500, first: i + 1, last: i + 1})
@@ -71,10 +71,10 @@ func TestTimelineIsBounded(t *testing.T) {
 		}
 	}
 	for _, times := range [][2]int64{{-1 << 62, 1 << 62}, {1, 1}, {1 << 62, 1 << 62}} {
-		line := drawn(t, func(l *lines) { l.lane("x").add(bar{Kind: barWork, from: times[0], to: times[1]}) })
+		line := drawn(t, func(l *builder) { l.lane("x").add(bar{Kind: barWork, from: times[0], to: times[1]}) })
 		require.NotEmpty(t, line.Lanes[0].Bars)
 	}
-	require.Nil(t, drawn(t, func(*lines) {}))
+	require.Nil(t, drawn(t, func(*builder) {}))
 }
 
 // A plot has a column for each day of the period, and one color for values too small to see.
