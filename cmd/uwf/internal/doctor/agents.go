@@ -26,17 +26,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
-// atOnce bounds how many agents are queried concurrently.
+// atOnce bounds how many agents are queried concurrently, since each is a new process.
 const atOnce = 4
 
-// candidate is an agent to query.
+// candidate is an agent's command line to query.
 type candidate struct {
 	command string
 	args    []string // from the config
-	aliases []string // in the config; empty if it is only installed
+	aliases []string // that the config gives it; empty if it is only installed
 }
 
-// agents queries the agents in the config and other installed ones for their versions and programs.
+// agents asks the agents in the config and other installed ones for their versions, programs and problems.
 func (x *examination) agents(ctx context.Context) {
 	all := x.candidates()
 	if len(all) == 0 {
@@ -58,7 +58,7 @@ func (x *examination) agents(ctx context.Context) {
 		x.agent(agent, all[i].aliases)
 	}
 	x.asRoot()
-	if x.AskAgent == nil || x.config == nil || x.config.DefaultAgent == "" || x.asksModel() { // asked directly instead
+	if x.AskAgent == nil || x.config == nil || x.config.DefaultAgent == "" || x.asksModel() { // models does that
 		return
 	}
 	p := x.AskAgent(ctx, x.config.DefaultAgent)
@@ -81,7 +81,7 @@ func (x *examination) asRoot() {
 			continue
 		}
 		key := plaintext.Word("agents." + alias)
-		x.of(alias)("agents", "uwf config set "+key+".permission edits, or on a throw-away machine: uwf config set "+key+".env.IS_SANDBOX 1", "%s: claude refuses to run as root with permission full", alias)
+		x.reporter(alias)("agents", "uwf config set "+key+".permission edits, or on a throw-away machine: uwf config set "+key+".env.IS_SANDBOX 1", "%s: claude refuses to run as root with permission full", alias)
 	}
 }
 
@@ -93,7 +93,7 @@ func (x *examination) candidates() []candidate {
 		for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 			a, err := config.ResolveAgent(*x.config, alias, x.Env)
 			if err != nil {
-				x.of(alias)("agents", remedy(err, "correct agents."+alias+" in "+x.Dirs.Config()), "%s: %v", alias, err)
+				x.reporter(alias)("agents", remedy(err, "correct agents."+alias+" in "+x.Dirs.Config()), "%s: %v", alias, err)
 				continue
 			}
 			known[filepath.Base(a.Command)] = true
@@ -112,14 +112,14 @@ func (x *examination) candidates() []candidate {
 	return all
 }
 
-// agent reports the answer of one agent.
+// agent reports the result of querying one agent.
 func (x *examination) agent(a discover.Agent, aliases []string) {
 	name := a.Command
 	if len(aliases) > 0 && !slices.Equal(aliases, []string{a.Command}) {
 		name = fmt.Sprintf("%s (%s)", strings.Join(aliases, ", "), a.Command)
 	}
 	if a.Err != nil {
-		x.of(aliases...)("agents", installing(a.Command), "%s: %v", name, a.Err)
+		x.reporter(aliases...)("agents", installing(a.Command), "%s: %v", name, a.Err)
 		return
 	}
 	text := strings.TrimSpace(name + " " + a.Version)
@@ -135,28 +135,28 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 		return
 	}
 	for _, p := range a.Check.Problems {
-		report := x.of(aliases...)
-		if len(aliases) == 0 { // installed but not used
+		report := x.reporter(aliases...)
+		if len(aliases) == 0 { // installed but not in the config
 			report = x.note
 		}
 		report("agents", p.Do, "%s: %s", text, p.What)
 	}
 }
 
-// of returns the function that reports failures of an agent with these names.
-func (x *examination) of(aliases ...string) func(area, do, format string, args ...any) {
-	if x.playsAll(aliases) {
+// reporter returns the function that reports a failure of an agent with these names: problem or warn.
+func (x *examination) reporter(aliases ...string) func(area, do, format string, args ...any) {
+	if x.includesDefault(aliases) {
 		return x.problem
 	}
 	return x.warn
 }
 
-// playsAll reports whether aliases includes the default agent, so that a failure stops every step.
-func (x *examination) playsAll(aliases []string) bool {
+// includesDefault reports whether aliases include the default agent, whose failure stops every step.
+func (x *examination) includesDefault(aliases []string) bool {
 	return x.config != nil && x.config.DefaultAgent != "" && slices.Contains(aliases, x.config.DefaultAgent)
 }
 
-// installing returns the command that installs a missing program.
+// installing returns the command that installs a missing uwf-* program. For another one, it lists the config.
 func installing(command string) string {
 	name := path.Base(filepath.ToSlash(command))
 	if strings.HasPrefix(name, protocol.AgentPrefix) {
@@ -225,10 +225,7 @@ func (x *examination) broken(err error) {
 		return
 	}
 	for _, p := range invalid.Problems {
-		do := p.Remedy
-		if do == "" {
-			do = "correct " + x.Dirs.Config()
-		}
+		do := cmp.Or(p.Remedy, "correct "+x.Dirs.Config())
 		x.problem("config", do, "%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 	}
 }
@@ -322,7 +319,7 @@ func (x *examination) models(ctx context.Context) {
 	}
 }
 
-// asksModel reports whether the default agent uses a model from the config.
+// asksModel reports whether the default agent takes its model from the config.
 func (x *examination) asksModel() bool {
 	return x.config.DefaultAgent != "" && config.OwnsModels(x.config.Agents[x.config.DefaultAgent].Command)
 }
@@ -374,19 +371,20 @@ func (x *examination) access(area string, s config.System, lacks box.Diagnosis) 
 			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto", "%s: %s", alias, may)
 			continue
 		}
+		// The built-in agent can run only the commands that the config allows, here none; uwf-llm never runs any.
 		if config.OwnsModels(a.Command) && a.Permission == "" && noCommands(x.config.Builtin) && !config.AnyCommand(x.config.Builtin, x.Env) && a.Command != "uwf-llm" {
 			x.note(area, "uwf setup --commands all", "%s: %s", alias, may)
 			continue
 		}
 		mode := config.Sandbox(*x.config, alias).Mode
-		if !x.playsAll([]string{alias}) {
+		if !x.includesDefault([]string{alias}) {
 			mode = ""
 		}
 		x.sandboxed(area, "agents."+alias, mode, alias+": "+may, s, lacks)
 	}
 }
 
-// sandboxed reports what the owner of a config key may do, and a mode that this system cannot provide.
+// sandboxed reports the text, as a problem if this system doesn't support the sandbox mode of key.
 func (x *examination) sandboxed(area, key, mode, text string, s config.System, lacks box.Diagnosis) {
 	set := "uwf config set " + plaintext.Word(key+".sandbox.mode")
 	switch {

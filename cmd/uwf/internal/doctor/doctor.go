@@ -1,7 +1,8 @@
 // Package doctor checks everything that a step needs, and reports problems with remedies. It changes nothing.
 //
-// agents.go checks what the config refers to; this file checks the rest. A finding is a problem if it stops
-// every step, or those of the default agent. A finding about another agent, model or file is a warning.
+// agents.go checks the config with its agents, models and sandboxes; this file checks the rest. A finding is a
+// problem if it stops every step, or those of the default agent. One about another agent, model or file, or about
+// a risk, is a warning; a note is for your information.
 package doctor
 
 import (
@@ -23,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/config"
@@ -53,11 +55,11 @@ type Doctor struct {
 	Root     bool // steps run as root
 }
 
-// examination collects findings.
+// examination collects findings. Each check is a method that adds its own.
 type examination struct {
 	Doctor
-	index    *fileheads.Heads
-	config   *protocol.Config // nil if unreadable
+	index    *fileheads.Heads // threads and registered workflows
+	config   *protocol.Config // nil until it is read, or if unreadable
 	findings []protocol.Finding
 }
 
@@ -66,7 +68,7 @@ func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis { return d.exami
 
 func (d Doctor) examine(ctx context.Context) *examination {
 	x := &examination{Doctor: d, index: fileheads.Open(d.Dirs.Home, durable.OS())}
-	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.day, x.overrides, x.agents, x.models, x.confinement, x.git} {
+	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.dailyLimit, x.overrides, x.agents, x.models, x.confinement, x.git} {
 		if ctx.Err() == nil {
 			look(ctx)
 		}
@@ -79,28 +81,28 @@ func (x *examination) diagnosis() protocol.Diagnosis {
 	return protocol.Diagnosis{Healthy: healthy, Findings: x.findings}
 }
 
-// find adds a finding. do is the remedy; it may be empty only if nothing must be done.
-func (x *examination) find(s protocol.Severity, area, do, format string, args ...any) {
+// add adds a finding. do is the remedy; it may be empty only if nothing must be done.
+func (x *examination) add(s protocol.Severity, area, do, format string, args ...any) {
 	x.findings = append(x.findings, protocol.Finding{Area: area, Severity: s, What: fmt.Sprintf(format, args...), Do: do})
 }
 
 func (x *examination) ok(area, format string, args ...any) {
-	x.find(protocol.SeverityOK, area, "", format, args...)
+	x.add(protocol.SeverityOK, area, "", format, args...)
 }
 
 func (x *examination) note(area, do, format string, args ...any) {
-	x.find(protocol.SeverityNote, area, do, format, args...)
+	x.add(protocol.SeverityNote, area, do, format, args...)
 }
 
 func (x *examination) warn(area, do, format string, args ...any) {
-	x.find(protocol.SeverityWarning, area, do, format, args...)
+	x.add(protocol.SeverityWarning, area, do, format, args...)
 }
 
 func (x *examination) problem(area, do, format string, args ...any) {
-	x.find(protocol.SeverityProblem, area, do, format, args...)
+	x.add(protocol.SeverityProblem, area, do, format, args...)
 }
 
-// agentless reports that no agent is configured, which commands and people don't need.
+// agentless reports that no agent is configured. Roles of commands and people don't need one.
 func (x *examination) agentless(do, format string, args ...any) {
 	x.problem("config", do, format, args...)
 	x.findings[len(x.findings)-1].ForAgents = true
@@ -114,8 +116,8 @@ func existing(path string) string {
 	return path
 }
 
-// Thresholds of free space for a warning and for a problem: a step of a talkative agent takes a few hundred
-// kilobytes.
+// Thresholds of free space, in bytes, for a warning and for a problem: a step of a talkative agent takes a few
+// hundred kilobytes.
 const (
 	littleSpace = 200 << 20
 	noSpace     = 1 << 20
@@ -163,7 +165,7 @@ func (x *examination) home(context.Context) {
 	}
 }
 
-// openToOthers reports files that other users can write: they determine what runs next.
+// openToOthers reports files that other users can write, because these files determine what runs next.
 func (x *examination) openToOthers() {
 	paths := []string{x.Dirs.Store, filepath.Join(x.Dirs.Home, "runs"), x.Dirs.Sessions()}
 	for _, name := range []string{"threads.yaml", "registry.yaml", "history.jsonl", "facts.jsonl"} {
@@ -176,7 +178,7 @@ func (x *examination) openToOthers() {
 	}
 }
 
-// writable tries to write, because modes are not sufficient (owners, read-only disks, quotas).
+// writable tries to write, because modes don't show everything (owners, read-only disks, quotas).
 func writable(dir string) error {
 	fsys := durable.OS()
 	temp, err := fsys.WriteTemp(dir+string(os.PathSeparator)+"doctor", []byte("x"), 0o600, durable.NoFlush)
@@ -206,7 +208,7 @@ func writeRemedy(err error, dir, variable string) string {
 	return fmt.Sprintf("sudo chown -R \"$USER\" %s, or export %s=DIR", dir, variable)
 }
 
-// cause returns the operating system's error without the name of our own file.
+// cause returns the operating system's error without the name of the temporary file.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -220,16 +222,15 @@ func (x *examination) disk(context.Context) {
 	if err := writable(os.TempDir()); err != nil {
 		x.problem("disk", "export TMPDIR=DIR", "cannot write to %s: %v", os.TempDir(), err)
 	}
-	dirs := []string{x.Dirs.Home, x.Dirs.Store}
 	var last uint64
-	for i, dir := range dirs {
+	for i, dir := range []string{x.Dirs.Home, x.Dirs.Store} {
 		free, err := durable.FreeSpace(existing(dir))
 		if err != nil {
 			x.note("disk", "", "cannot read the free space for %s: %v", dir, err)
 			continue
 		}
 		if i > 0 && free == last {
-			continue // report each disk once
+			continue // the same disk, most likely: report it once
 		}
 		last = free
 		switch text := fmt.Sprintf("%s free for %s", size(free), dir); {
@@ -306,7 +307,7 @@ func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Fa
 		switch f := facts[h.Thread]; {
 		case f.ParkedUntil > now:
 			waiting++
-		case f.ParkedUntil > 1: // the limit was reset, but the thread was not resumed
+		case f.ParkedUntil > status.NotParked: // the limit has reset, but the thread was not resumed
 			due++
 		}
 	}
@@ -324,8 +325,8 @@ func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Fa
 	}
 }
 
-// day reports that the daily limit is used up.
-func (x *examination) day(context.Context) {
+// dailyLimit reports that the daily limit is used up.
+func (x *examination) dailyLimit(context.Context) {
 	if x.config == nil {
 		return
 	}
@@ -341,7 +342,7 @@ func (x *examination) accounts() engine.Accounts {
 	}}
 }
 
-// count reads all active and ended threads.
+// count reads all active and ended threads, and returns the number of active ones.
 func (x *examination) count(ctx context.Context) (active int, err error) {
 	for _, err := range x.index.Heads(ctx) {
 		if err != nil {
@@ -365,9 +366,8 @@ func (x *examination) running(ctx context.Context) {
 	all, err := x.Running(ctx)
 	if err != nil {
 		x.warn("threads", "uwf thread list --status running", "cannot list the running threads: %v", err)
-		return
 	}
-	if len(all) == 0 {
+	if len(all) == 0 || err != nil {
 		return
 	}
 	var ids []string
@@ -379,17 +379,17 @@ func (x *examination) running(ctx context.Context) {
 
 // git reports whether the files of steps can be snapshotted.
 func (x *examination) git(ctx context.Context) {
-	const area, older = "git", "install git 2.38 or later"
+	const area, upgrade = "git", "install git 2.38 or later"
 	v, err := snapshot.GitVersion(ctx, x.Env, x.Env.Dir)
 	switch {
 	case err != nil:
-		x.note(area, older, "uwf keeps no snapshots: %v", err)
+		x.note(area, upgrade, "uwf keeps no snapshots: %v", err)
 		return
 	case !v.AtLeast(2, 31):
-		x.warn(area, older, "git %s is too old for snapshots", v.Text)
+		x.warn(area, upgrade, "git %s is too old for snapshots", v.Text)
 		return
 	case !v.AtLeast(2, 38):
-		x.note(area, older, "git %s can take snapshots, but uwf thread apply cannot merge with it", v.Text)
+		x.note(area, upgrade, "git %s can take snapshots, but uwf thread apply cannot merge with it", v.Text)
 	default:
 		x.ok(area, "git %s can take snapshots", v.Text)
 	}
@@ -413,9 +413,9 @@ func size(n uint64) string {
 	return fmt.Sprintf("%d kB", n>>10)
 }
 
-// Unattended checks what should be set before runs are left alone. Each check is one finding.
+// Unattended checks what you should set before you leave runs alone. Each check has one finding.
 func (d Doctor) Unattended(ctx context.Context) protocol.Diagnosis {
-	given := d.Env // without .env, whose secrets are not handed on
+	given := d.Env // without the variables of .env, which agents don't get
 	x := d.examine(ctx)
 	problems := 0
 	for _, f := range x.findings {
@@ -515,7 +515,7 @@ func (x *examination) rateLimit() {
 	}
 }
 
-// logins are prefixes of variables that agents need to log in.
+// logins are prefixes of the variables with which agents log in.
 var logins = []string{"ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "CURSOR_", "OPENCODE_", "HERMES_", "OPENROUTER_"}
 
 func (x *examination) secrets() {
@@ -540,7 +540,7 @@ func (x *examination) secrets() {
 	x.ok("secrets", "no variable with a secret except logins of agents")
 }
 
-// sandbox reports what confines agents and commands, and returns whether it keeps them from Unix sockets.
+// sandbox reports what confines agents and commands. It returns whether that keeps them from Unix sockets.
 func (x *examination) sandbox() (holdsSockets bool) {
 	const area = "sandbox"
 	can, lacks := config.System{}, box.Diagnosis{}
@@ -599,7 +599,7 @@ func (x *examination) sockets(held bool) {
 	}
 }
 
-// dials reports whether something that this user can reach listens on a socket.
+// dials reports whether this user can connect to a Unix socket.
 func dials(path string) bool {
 	if path == "" {
 		return false
