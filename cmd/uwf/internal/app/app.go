@@ -44,48 +44,33 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
-// CasProgram is the name of the store's commands in hints.
-const CasProgram = "uwf cas"
-
-// StoreCLI returns the store's commands, creating them on first use.
-func (a *App) StoreCLI() *ocascli.CLI {
-	if a.CAS == nil {
-		a.CAS = &ocascli.CLI{
-			Env: a.Env, Program: CasProgram, Dirs: a.Dirs,
-			Format: func() render.Format { return a.Format(nil) },
-			Place:  a.Address,
-			Files:  keptFiles{a},
-		}
-	}
-	return a.CAS
-}
-
-// App holds the dependencies of a command.
+// App holds the dependencies of a command. Methods open the home, store and engine on first use.
 type App struct {
 	Env   env.Env
 	Flags Globals
 	// Status determines the exit status of a command that succeeded but ended in a state that scripts must
 	// notice, such as suspended.
 	Status protocol.Code
-	// Exit is the exit status of a program that this one was replaced by.
-	Exit       int
-	WorksAt    string      // value of --remote
-	projects   sync.Map    // projects whose settings were reported
-	Steps      atomic.Bool // the command runs agents, or shows what would run
-	creates    bool        // the command creates a missing home or store
-	Takes, Yes bool        // Takes: a fetched workflow must be confirmed; Yes: without asking
-	shown      atomic.Pointer[Display]
-	hints      []string  // printed when the command ends
-	warned     sync.Map  // messages shown once
-	exposed    sync.Once // warns about keys readable by others
-	diagnose   sync.Once
-	diagnosis  box.Diagnosis // of this machine, filled on first use
-	catalog    *catalog.Catalog
-	files      *config.Files
-	FS         *fsstore.Store
-	Heads      *fileheads.Heads
-	CAS        *ocascli.CLI // commands of the store
-	Bundle     *bundled     // replaces home and store, or nil
+	// Exit is the exit status of a failed uwf-* program that did the command's work.
+	Exit      int
+	WorksAt   string      // value of --remote
+	projects  sync.Map    // projects whose settings were reported
+	Steps     atomic.Bool // the command runs agents, or shows what would run
+	creates   bool        // the command creates a missing home or store
+	Confirms  bool        // the command runs fetched workflows, so their contents must be confirmed
+	Yes       bool        // they are confirmed without asking
+	shown     atomic.Pointer[Display]
+	hints     []string  // printed when the command ends
+	warned    sync.Map  // messages shown once
+	exposed   sync.Once // warns about keys that other users can read
+	diagnose  sync.Once // fills diagnosis
+	diagnosis box.Diagnosis
+	catalog   *catalog.Catalog
+	files     *config.Files
+	FS        *fsstore.Store   // see [App.Store]
+	Heads     *fileheads.Heads // see [App.Index]
+	CAS       *ocascli.CLI     // see [App.StoreCLI]
+	Bundle    *bundled         // replaces home and store, or nil
 }
 
 // Globals holds the global flags.
@@ -125,7 +110,7 @@ func (a *App) Printf(value any, format string, args ...any) error {
 	return a.Print(value, func(p *term.Page) { p.Printf(format, args...) })
 }
 
-// Page adapts text to a plain writer.
+// Page adapts a function that prints on a page to a plain writer, with the width and colours of stdout.
 func (a *App) Page(text func(*term.Page)) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &term.Page{To: w, Colours: cmdline.Colours(a.Env, a.Env.Stdout), Width: a.Width()}
@@ -167,6 +152,22 @@ func (a *App) Store(ctx context.Context) (cas.Store, error) {
 	}
 	a.FS = s
 	return s, nil
+}
+
+// CasProgram is the name of the store's commands in hints.
+const CasProgram = "uwf cas"
+
+// StoreCLI returns the commands of "uwf cas", creating them on first use.
+func (a *App) StoreCLI() *ocascli.CLI {
+	if a.CAS == nil {
+		a.CAS = &ocascli.CLI{
+			Env: a.Env, Program: CasProgram, Dirs: a.Dirs,
+			Format: func() render.Format { return a.Format(nil) },
+			Place:  a.Address,
+			Files:  keptFiles{a},
+		}
+	}
+	return a.CAS
 }
 
 // Index opens the heads, facts and registry of the home.
@@ -281,7 +282,7 @@ func (a *App) Secrets() *secret.Set {
 	return secret.NewSet(a.filesOf(dirs).Secrets(a.Env)...)
 }
 
-// filesOf returns the settings of the home.
+// filesOf returns the config files of the home.
 func (a *App) filesOf(dirs home.Dirs) *config.Files {
 	if a.Bundle != nil {
 		return config.Of(dirs)
@@ -324,7 +325,7 @@ func (a *App) AskYes(ctx context.Context, question string) (bool, error) {
 	return reply == "y" || reply == "yes", err
 }
 
-// Confirm asks for confirmation; script is the flag that skips the question.
+// Confirm returns nil if the user answers yes. script is the hint for a script: how to skip the question.
 func (a *App) Confirm(ctx context.Context, question, script string) error {
 	if !terminal.Is(a.Env.Stdin) {
 		return cmdline.UsageError("stdin is not a terminal, so there is no answer to: "+question, script)
@@ -338,8 +339,8 @@ func (a *App) Confirm(ctx context.Context, question, script string) error {
 	return nil
 }
 
-// Leaf returns a command that does something; see [cmdline.Leaf]. It rejects empty flag values, which usually
-// come from unset variables and would change what the command does.
+// Leaf returns a command that does something; see [cmdline.Leaf]. It prints the hints last. It rejects empty
+// flag values, which usually come from unset variables and would change what the command does.
 func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	flags := c.Flags
 	return cmdline.Leaf(c, func(ctx context.Context, cc *ucli.Context) error {
@@ -380,7 +381,7 @@ func (a *App) message(format string, args ...any) {
 	fmt.Fprintln(a.Env.Stderr, text)
 }
 
-// Hint prints the next command to type, after the result of this one.
+// Hint adds a hint, usually the next command to type, which [App.Leaf] prints after the result.
 func (a *App) Hint(format string, args ...any) {
 	a.hints = append(a.hints, fmt.Sprintf(format, args...))
 }
@@ -482,7 +483,7 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *s
 	}, nil
 }
 
-// Quoting quotes for models if an agent started this program during a step.
+// Quoting returns how to quote agents' texts: for a model if an agent runs this command in a step, else for people.
 func (a *App) Quoting() transcript.Quoting {
 	during := a.Env.Get(protocol.EnvRunDir) + a.Env.Get(protocol.EnvStartedFor)
 	return transcript.Quoting(during != "")

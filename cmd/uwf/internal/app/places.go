@@ -39,8 +39,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// creators lists the commands that create a missing home or store, or report it themselves. All others only
-// read: for them, a missing directory on the command line is a mistake.
+// creators lists the commands that create a missing home or store, or report it themselves. All others need an
+// existing one: for them, a missing directory on the command line is a mistake.
 func creators() []string {
 	return []string{
 		"run", "workflow put", "thread start", "thread import", "remote add", "pull", "fetch", "config set", "config edit", "setup", "doctor", "import-original",
@@ -91,7 +91,7 @@ func (a *App) checkStore(dirs home.Dirs, exists bool) error {
 	return cmdline.NotFound("no store at "+dirs.Store, "to use the default store, leave out --store", "uwf cas init --store "+plaintext.Word(a.Flags.Store))
 }
 
-// Hide removes secrets from an error, which may quote an agent or a file of the wrong kind.
+// Hide removes secrets from an error, which can quote an agent or a file. It turns the reasons into hints.
 func (a *App) Hide(e *protocol.Error) {
 	known := a.Secrets()
 	e.Message = known.Hide(e.Message)
@@ -112,16 +112,16 @@ func (a *App) MissingStore(e *protocol.Error) {
 	}
 }
 
-// bundled is a bundle that replaces the home and its store for one read-only command.
+// bundled is a bundle (a file with threads and their nodes) that replaces home and store of a read-only command.
 type bundled struct {
 	file *bundle.File
 	Path string // as typed
-	name string // the same, if given as an argument
+	name string // the same, if given as an argument; "" if by --bundle
 	// home is a directory with only the index of the bundle's threads.
 	home string
 }
 
-// Reads lets a read-only command work on a bundle, given by --bundle or as an argument.
+// Reads lets a read-only command work on a bundle, given by --bundle or as its first argument.
 func (a *App) Reads(c *ucli.Command) *ucli.Command {
 	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "`FILE` read from a bundle instead of the store"})
 	run := c.Action
@@ -299,8 +299,8 @@ func isThere(w *heads.Workspace) bool {
 	return err == nil
 }
 
-// fetched fetches the workflow at an address. Only to look at it, no confirmation is needed; to run it, each
-// content is shown, confirmed once, and pinned.
+// fetched fetches the workflow at an address; ok reports whether text is one. A command that runs the workflow
+// ([App.Confirms]) shows each content, has it confirmed once, and pins it; one that only reads it doesn't ask.
 func (a *App) fetched(ctx context.Context, text string) (data []byte, file string, ok bool, err error) {
 	if !gitfile.Is(text) {
 		return nil, "", false, nil
@@ -316,7 +316,7 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	name := path.Base(at.Path)
 	f, err := git.Fetch(ctx, at)
 	if err != nil {
-		if kept := git.Taken(pin.Content); pinned && kept != nil {
+		if kept := git.Confirmed(pin.Content); pinned && kept != nil {
 			a.Warnf("%v; using the pinned content", err)
 			return kept, name, true, nil
 		}
@@ -330,15 +330,15 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 			Hints: []string{"to see the changes: uwf workflow update " + plaintext.Word(text)},
 		}
 	}
-	if !a.Takes {
+	if !a.Confirms {
 		return f.Text, name, true, nil
 	}
-	if git.Taken(f.Content) == nil {
+	if git.Confirmed(f.Content) == nil {
 		a.ShowFetched(at, f, f.Text)
-		if err := a.Take(ctx, text); err != nil {
+		if err := a.ConfirmFetched(ctx, text); err != nil {
 			return nil, "", true, err
 		}
-		if err := git.Take(f); err != nil {
+		if err := git.Confirm(f); err != nil {
 			return nil, "", true, err
 		}
 	}
@@ -348,7 +348,7 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	return f.Text, name, true, err
 }
 
-// GitFile returns what is needed to fetch an address.
+// GitFile parses an address, and returns what fetches its file and the current project's pins.
 func (a *App) GitFile(text string) (gitfile.Address, gitfile.Git, gitfile.Lock, error) {
 	at, err := gitfile.Parse(text)
 	if err != nil {
@@ -371,8 +371,8 @@ func (a *App) ShowFetched(at gitfile.Address, f gitfile.File, text []byte) {
 	fmt.Fprintln(a.Env.Stderr)
 }
 
-// Take asks for confirmation of the workflow shown, unless --yes was given.
-func (a *App) Take(ctx context.Context, text string) error {
+// ConfirmFetched asks for confirmation of the workflow shown, unless --yes was given.
+func (a *App) ConfirmFetched(ctx context.Context, text string) error {
 	if a.Yes {
 		return nil
 	}
@@ -490,7 +490,7 @@ func (a *App) Address(ctx context.Context, arg string) (cas.Hash, error) {
 	return h, err
 }
 
-// Place is like [App.Address] and also returns the thread in the argument, or "".
+// Place is like [App.Address] and also returns the thread that the argument names, or "".
 func (a *App) Place(ctx context.Context, arg string) (id string, h cas.Hash, err error) {
 	r, err := a.names()
 	if err != nil {

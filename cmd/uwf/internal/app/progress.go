@@ -32,9 +32,9 @@ func (a *App) Progress() func(engine.Event) {
 	return a.Display(a.Env.Stderr).Show
 }
 
-// Display returns a display of steps in any process. On a terminal it shows tool calls and a progress line
-// per running step; elsewhere, one line when a step begins and one when it ends. For concurrent threads, the
-// terminal shows a tree of as many lines as fit, and counts the rest.
+// Display returns a display of steps, whether this process or another runs them. On a terminal it shows tool
+// calls and a progress line per running step; elsewhere, one line when a step begins and one when it ends. For
+// child threads, the terminal shows a tree of as many lines as fit, and counts the rest.
 func (a *App) Display(w io.Writer) *Display {
 	v := &Display{
 		w: w, now: a.Env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.Env, w),
@@ -52,9 +52,9 @@ type Display struct {
 	colours bool
 	size    func() (columns, lines int) // of the terminal; 0 if unknown
 
-	mu       sync.Mutex // the ticker writes as well
-	stop     chan struct{}
-	ended    sync.WaitGroup
+	mu       sync.Mutex         // the ticker writes as well
+	stop     chan struct{}      // closed to end the ticker; nil if there is none
+	ended    sync.WaitGroup     // waits for the ticker
 	steps    []*stepAtWork      // running, oldest first
 	families map[string]*family // by the path of their parent
 	drawn    []int              // widths of the progress lines on the screen
@@ -66,10 +66,10 @@ type Display struct {
 type stepAtWork struct {
 	engine.StepInfo
 	turns   int
-	calls   map[string]string // tool names by call ID
-	failed  int               // number of calls
+	calls   map[string]string // tool names by call ID, until their results arrive
+	failed  int               // number of tool calls
 	tokens  int64
-	known   bool   // the token count is known
+	known   bool   // the agent reports tokens
 	writing string // latest text or call
 }
 
@@ -101,7 +101,7 @@ func (v *Display) stepStarted(s engine.StepInfo) {
 		what = ", from an earlier --agent"
 	}
 	if !v.live || s.Path == "" {
-		v.line(terminal.Bold, "%sstep %d: %s (%s)%s", under(s), s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
+		v.line(terminal.Bold, "%sstep %d: %s (%s)%s", childPrefix(s), s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
 	} else {
 		v.changed = true
 	}
@@ -112,16 +112,16 @@ func (v *Display) stepStarted(s engine.StepInfo) {
 	}
 }
 
-// under returns the prefix of a line about a child.
-func under(s engine.StepInfo) string {
+// childPrefix returns the prefix of a line about a child; "" for the thread itself.
+func childPrefix(s engine.StepInfo) string {
 	if s.Path == "" {
 		return ""
 	}
 	return names.Child(s.Path, s.Label) + ": "
 }
 
-// shown returns the running step for s.
-func (v *Display) shown(s engine.StepInfo) *stepAtWork {
+// running returns the running step for s, or an empty one that isn't displayed.
+func (v *Display) running(s engine.StepInfo) *stepAtWork {
 	for _, at := range v.steps {
 		if at.Thread == s.Thread && at.Path == s.Path {
 			return at
@@ -142,7 +142,7 @@ func (v *Display) tick(stop <-chan struct{}) {
 		case <-t.C:
 			v.mu.Lock()
 			if v.changed || v.now().Sub(v.drawnAt) >= time.Second {
-				v.counters()
+				v.redraw()
 			}
 			v.mu.Unlock()
 		}
@@ -150,12 +150,12 @@ func (v *Display) tick(stop <-chan struct{}) {
 }
 
 func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
-	at := v.shown(s)
+	at := v.running(s)
 	if t.Role == protocol.TurnAssistant {
 		at.turns++
 		at.writing = ""
 		if s.Path != "" {
-			at.writing = term.FirstLine(answerText(t.Content), lastWord)
+			at.writing = term.FirstLine(answerText(t.Content), maxWriting)
 		}
 	}
 	if t.Usage.Counted() {
@@ -170,9 +170,9 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 		at.calls[call.ID] = call.Name
 	}
 	if t.Refused != nil && v.live && s.Path != "" {
-		at.writing = "✗ " + term.FirstLine(t.Refused.String(), lastWord)
+		at.writing = "✗ " + term.FirstLine(t.Refused.String(), maxWriting)
 	} else if t.Refused != nil {
-		v.line(terminal.Yellow, "  ✗ %s%s", under(s), plaintext.Line(t.Refused.String()))
+		v.line(terminal.Yellow, "  ✗ %s%s", childPrefix(s), plaintext.Line(t.Refused.String()))
 	}
 	name := at.calls[t.ToolCallID]
 	if t.Role == protocol.TurnTool {
@@ -183,10 +183,10 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 	}
 	if s.Path != "" { // with many children, only a word in the child's own line
 		for _, call := range t.ToolCalls {
-			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + term.FirstLine(argument(call.Args), lastWord))
+			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + term.FirstLine(argument(call.Args), maxWriting))
 		}
 		if why != "" {
-			at.writing = "✗ " + term.Joined(plaintext.Line(name), term.FirstLine(why, lastWord))
+			at.writing = "✗ " + term.Joined(plaintext.Line(name), term.FirstLine(why, maxWriting))
 		}
 		v.changed = true
 		return
@@ -200,27 +200,27 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
 		v.line(terminal.Plain, "%s", v.fit("  ✎ "+term.FirstLine(answerText(t.Content), 200)))
 	}
-	v.counters()
+	v.redraw()
 }
 
-// lastWord bounds the text kept for a step's line.
-const lastWord = 60
+// maxWriting bounds the text kept for a step's line, in characters.
+const maxWriting = 60
 
 func (v *Display) writing(s engine.StepInfo, t protocol.Turn) {
-	v.shown(s).writing = term.LastWords(answerText(t.Content), lastWord)
+	v.running(s).writing = term.LastWords(answerText(t.Content), maxWriting)
 	if v.live && s.Path == "" {
-		v.counters()
+		v.redraw()
 	}
 	v.changed = true
 }
 
 func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
-	at := v.shown(s)
+	at := v.running(s)
 	v.steps = slices.DeleteFunc(v.steps, func(other *stepAtWork) bool { return other == at })
 	if stop := v.stop; stop != nil && len(v.steps) == 0 {
 		v.stop = nil
 		close(stop)
-		v.mu.Unlock()
+		v.mu.Unlock() // the ticker may be waiting for it
 		v.ended.Wait()
 		v.mu.Lock()
 	}
@@ -239,19 +239,20 @@ func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 			how = "stopped"
 		}
 		if s.Refused {
-			v.rests(s, protocol.StatusRateLimited)
-			v.line(terminal.Yellow, "%s", term.Joined("? "+under(s)+plaintext.Line(s.Role)+" was refused: rate limit", took, failed))
+			v.setStatus(s, protocol.StatusRateLimited)
+			v.line(terminal.Yellow, "%s", term.Joined("? "+childPrefix(s)+plaintext.Line(s.Role)+" was refused: rate limit", took, failed))
 			return
 		}
-		v.rests(s, protocol.StatusError)
-		v.line(terminal.Red, "%s", term.Joined("✗ "+under(s)+plaintext.Line(s.Role)+" "+how, took, failed))
+		v.setStatus(s, protocol.StatusError)
+		v.line(terminal.Red, "%s", term.Joined("✗ "+childPrefix(s)+plaintext.Line(s.Role)+" "+how, took, failed))
 		return
 	}
 	joined := v.joined(s)
-	v.rests(s, out.Status)
+	v.setStatus(s, out.Status)
+	// On a terminal, the counts are enough for a child that continues, and for one of a list ("each") that is done.
 	if v.live && s.Path != "" && (out.Status == protocol.StatusIdle || out.Status == protocol.StatusCompleted && s.Label != "") {
 		if v.changed = true; len(v.steps) == 0 {
-			v.counters()
+			v.redraw()
 		}
 		return
 	}
@@ -259,7 +260,7 @@ func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	if out.Status != protocol.StatusIdle {
 		colour = mood(out)
 	}
-	v.line(colour, "%s", term.Joined(mark(out)+" "+under(s)+route(s.Role, out), took, joined, term.Spent(out.Usage, 0, 0), failed))
+	v.line(colour, "%s", term.Joined(mark(out)+" "+childPrefix(s)+route(s.Role, out), took, joined, term.Spent(out.Usage, 0, 0), failed))
 }
 
 // note prints a line that belongs to no step.
@@ -284,21 +285,21 @@ func (v *Display) line(in terminal.Sequence, format string, args ...any) {
 	term.Painted(&frame, in, fmt.Sprintf(format, args...))
 	frame.Text("\n")
 	if v.live {
-		v.count(&frame)
+		v.drawProgress(&frame)
 	}
 	_ = frame.Draw(v.w) // an error has no recipient
 }
 
-// counters redraws the progress lines below everything else. They never exceed the terminal's width, because
+// redraw redraws the progress lines below everything else. They never exceed the terminal's width, because
 // a wrapped line could not be erased.
-func (v *Display) counters() {
+func (v *Display) redraw() {
 	if !v.live {
 		return
 	}
 	var frame terminal.Painter
 	drawn := len(v.drawn) > 0
 	up := v.goBack(&frame)
-	v.count(&frame)
+	v.drawProgress(&frame)
 	if drawn && len(v.drawn) == 0 {
 		frame.Control(terminal.ClearLine)
 	}
@@ -327,10 +328,10 @@ func (v *Display) goBack(frame *terminal.Painter) (up int) {
 	return up
 }
 
-// count draws the progress lines over the old ones, which avoids flicker.
-func (v *Display) count(frame *terminal.Painter) {
+// drawProgress draws the progress lines over the old ones, which avoids flicker.
+func (v *Display) drawProgress(frame *terminal.Painter) {
 	v.drawn, v.changed = nil, false
-	for i, text := range v.countingLines() {
+	for i, text := range v.progressLines() {
 		if i > 0 {
 			frame.Text("\n")
 		}
@@ -341,9 +342,9 @@ func (v *Display) count(frame *terminal.Painter) {
 	}
 }
 
-// countingLines returns a line for each running step, as many as fit, and one that counts the rest.
-func (v *Display) countingLines() []string {
-	const unknown, around = 24, 4
+// progressLines returns a line for each running step, as many as fit, and one that counts the rest.
+func (v *Display) progressLines() []string {
+	const unknown, around = 24, 4 // height of a terminal of unknown size; lines left for the text above
 	if len(v.steps) == 0 {
 		return nil
 	}
@@ -354,7 +355,7 @@ func (v *Display) countingLines() []string {
 	return v.tree(max(most-around, 1))
 }
 
-func (v *Display) counting(s *stepAtWork) string {
+func (v *Display) progressLine(s *stepAtWork) string {
 	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String()}
 	if s.Agent != protocol.CommandAgent {
 		parts = append(parts, render.Count(s.turns, "turn"))
@@ -429,47 +430,47 @@ func (v *Display) Leave() {
 		v.stop = nil
 	}
 	v.steps = nil
-	v.counters()
+	v.redraw()
 }
 
-// family describes the states of children that run a role together.
+// family describes the children that play one role of their parent.
 type family struct {
 	engine.StepInfo // the step that will join them
 	since           time.Time
-	stand           map[string]protocol.Status // by key
+	status          map[string]protocol.Status // of the children, by key
 }
 
-func (v *Display) children(of engine.StepInfo, stand []protocol.ChildOutput) {
+func (v *Display) children(of engine.StepInfo, all []protocol.ChildOutput) {
 	f := v.families[of.Path]
 	if f == nil || f.Number != of.Number || f.Thread != of.Thread {
-		f = &family{StepInfo: of, since: v.now(), stand: map[string]protocol.Status{}}
+		f = &family{StepInfo: of, since: v.now(), status: map[string]protocol.Status{}}
 		if v.families == nil {
 			v.families = map[string]*family{}
 		}
 		v.families[of.Path] = f
 	}
-	for _, c := range stand {
-		f.stand[c.Key] = c.Status
+	for _, c := range all {
+		f.status[c.Key] = c.Status
 	}
 	v.changed = true
 }
 
-// rests records a thread's status after a step.
-func (v *Display) rests(s engine.StepInfo, at protocol.Status) {
+// setStatus records a thread's status after a step, for the counts of its parent.
+func (v *Display) setStatus(s engine.StepInfo, at protocol.Status) {
 	delete(v.families, s.Path) // its children are joined
 	parent, key := cutPath(s.Path)
 	if f := v.families[parent]; f != nil && s.Path != "" {
-		f.stand[key] = at
+		f.status[key] = at
 	}
 }
 
 // joined describes the children that a step has joined, or returns "".
 func (v *Display) joined(s engine.StepInfo) string {
 	f := v.families[s.Path]
-	if f == nil || f.Number != s.Number || len(f.stand) < 2 {
+	if f == nil || f.Number != s.Number || len(f.status) < 2 {
 		return ""
 	}
-	return v.counted(f)
+	return v.childCounts(f)
 }
 
 // cutPath splits off the last key of a path.
@@ -485,8 +486,8 @@ type branch struct {
 	leaf       bool // a step; otherwise a count of children
 }
 
-// tree returns the running threads in at most most lines. Those nearest to the root come first; the rest are
-// counted.
+// tree returns the running steps and the counts of children as at most most lines: those nearest to the root,
+// and one that counts the rest.
 func (v *Display) tree(most int) []string {
 	var all []branch
 	add := func(path, label, text string, leaf bool) {
@@ -494,14 +495,14 @@ func (v *Display) tree(most int) []string {
 		_, name := cutPath(cmp.Or(label, path))
 		all = append(all, branch{keys, name, text, leaf})
 	}
-	roles := map[string]bool{} // roles that children run
+	roles := map[string]bool{} // roles at which children work; one alone isn't worth repeating in each line
 	for _, s := range v.steps {
 		if s.Path != "" {
 			roles[s.Role] = true
 		}
 	}
 	for _, s := range v.steps {
-		text := v.counting(s)
+		text := v.progressLine(s)
 		if s.Path != "" {
 			text = v.since(s.Started)
 			if len(roles) > 1 {
@@ -514,7 +515,7 @@ func (v *Display) tree(most int) []string {
 		add(s.Path, s.Label, text, true)
 	}
 	for path, f := range v.families {
-		add(path, f.Label, plaintext.Line(f.Role)+" · "+v.counted(f)+" · "+v.since(f.since), false)
+		add(path, f.Label, plaintext.Line(f.Role)+" · "+v.childCounts(f)+" · "+v.since(f.since), false)
 	}
 	left := 0
 	if len(all) > most {
@@ -558,8 +559,8 @@ func (v *Display) aligned(all []branch) []string {
 	return lines
 }
 
-// counted describes the number of children by status.
-func (v *Display) counted(f *family) string {
+// childCounts describes the number of children by status.
+func (v *Display) childCounts(f *family) string {
 	atWork := map[string]bool{}
 	for _, s := range v.steps {
 		if rest, below := strings.CutPrefix("/"+s.Path, strings.TrimSuffix("/"+f.Path, "/")+"/"); below && rest != "" {
@@ -568,7 +569,7 @@ func (v *Display) counted(f *family) string {
 		}
 	}
 	var done, failed, asks, limited, busy, left int
-	for key, at := range f.stand {
+	for key, at := range f.status {
 		switch {
 		case atWork[key]:
 			busy++
@@ -584,7 +585,7 @@ func (v *Display) counted(f *family) string {
 			left++
 		}
 	}
-	words := []string{fmt.Sprintf("%d of %d done", done, len(f.stand))}
+	words := []string{fmt.Sprintf("%d of %d done", done, len(f.status))}
 	for _, more := range []struct {
 		n    int
 		what string

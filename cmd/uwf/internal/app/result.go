@@ -30,8 +30,8 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Conclude ends a command that has made steps, with the error that ended them. judged means the exit status
-// reflects the thread's state.
+// Conclude ends a command that has made steps, with the error that ended them: it prints the thread's state and
+// returns the error. judged means that the state sets the exit status.
 func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error, judged bool) error {
 	out, showErr := Outcome(ctx, e, id, made, err)
 	if showErr != nil {
@@ -54,7 +54,7 @@ func FilesText(steps []protocol.StepOutput) string {
 			continue
 		}
 		for _, path := range s.Files.Changed {
-			how[path] += ""
+			how[path] += "" // a new file stays new
 		}
 		for _, path := range s.Files.Added {
 			how[path] = " (new)"
@@ -101,8 +101,8 @@ func (a *App) PrintOutcome(ctx context.Context, e *engine.Engine, out protocol.R
 	return err
 }
 
-// PrintState prints on stderr what a thread has cost and what to type next. judged means the exit status
-// reflects the thread's state.
+// PrintState prints on stderr a thread's state, its cost and what to type next. judged and failed are as for
+// [App.Conclude] and [App.PrintOutcome].
 func (a *App) PrintState(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) {
 	at := out.StepOutput
 	if judged {
@@ -151,7 +151,7 @@ func madeText(sum protocol.Totals) string {
 	}
 }
 
-// stopped reports whether a thread has reached a limit and asks nothing.
+// stopped reports whether a thread is suspended for a reason other than a question, such as a limit.
 func stopped(r protocol.StepOutput) bool {
 	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != ""
 }
@@ -265,7 +265,7 @@ func route(role string, r protocol.StepOutput) string {
 	return plaintext.Line(strings.Join(words, " → "))
 }
 
-// mark returns the first character of a line about a thread.
+// mark returns the first character of a line about a thread, and mood its colour.
 func mark(r protocol.StepOutput) string {
 	switch r.Status {
 	case protocol.StatusSuspended, protocol.StatusRateLimited:
@@ -335,8 +335,8 @@ func TitleText(title string, of *protocol.ForkedFrom) string {
 	return term.Joined(title, "(fork of "+from+")")
 }
 
-// Started formats a time: relative within the last days, otherwise absolute.
-func Started(ms *int64, now time.Time) string {
+// TimeText formats a time: relative within the last two days, otherwise absolute; "" for nil.
+func TimeText(ms *int64, now time.Time) string {
 	if ms == nil {
 		return ""
 	}
@@ -397,7 +397,7 @@ func isUnprinted(err error) bool {
 // HasHints reports whether an error has hints.
 func HasHints(e *protocol.Error) bool { return len(hints.All("", e)) > 0 }
 
-// withHint returns an error with a hint inserted before the others.
+// withHint returns a copy of an error with a hint inserted before the others.
 func withHint(e *protocol.Error, hint string) *protocol.Error {
 	more := *e
 	more.Hints = append([]string{hint}, e.Hints...)
@@ -420,7 +420,7 @@ func translate(err error) *protocol.Error {
 		return ocascli.Classify(err, CasProgram)
 	case errors.As(err, &coded) && coded.Message == err.Error():
 		return coded
-	case coded != nil:
+	case coded != nil: // as set by the case above
 		out.Hints, out.Reasons = coded.Hints, coded.Reasons
 	case errors.As(err, new(*engine.SignalError)):
 	case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound) && !isRedacted(err):

@@ -287,7 +287,7 @@ func inboxText(w *term.Page, items []protocol.InboxItem, facts map[string]heads.
 		if i > 0 {
 			w.Printf("\n")
 		}
-		t := term.NewTable(names.Of(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now),
+		t := term.NewTable(names.Of(it.Thread, facts), string(it.Status), it.Workflow, app.TimeText(it.Since, now),
 			app.TitleText(it.Title, nil))
 		t.Headed = false
 		w.Table(t)

@@ -1,5 +1,6 @@
-// Package gitfile fetches workflow files from git repositories. It creates no work tree, so hooks, filters
-// and the repository's config have no effect; it reads one file from the objects.
+// Package gitfile fetches workflow files from git repositories ([Git.Fetch]), and records which contents the
+// user confirmed ([Git.Confirm]) and the project uses ([Lock]). It fetches git's objects and creates no work
+// tree, so hooks, filters and the repository's config have no effect.
 package gitfile
 
 import (
@@ -9,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -106,18 +106,18 @@ func wrong(text, why string) error {
 }
 
 const (
-	maxFile  = 1 << 20
-	patience = 2 * time.Minute
+	maxFile      = 1 << 20         // bytes; a workflow file has a few thousand
+	fetchTimeout = 2 * time.Minute // the download is one commit; a slow server must not block a run
 )
 
-// File is the current content of an address.
+// File is a file as fetched from an address.
 type File struct {
 	Commit  string
-	Content string // sha256:… of the text
+	Content string // hash of Text: sha256:…
 	Text    []byte
 }
 
-// Git fetches into the cache of a home.
+// Git runs git with the environment Env. It fetches into the cache of a home, which also has confirmed texts.
 type Git struct {
 	Env  env.Env
 	Dirs home.Dirs
@@ -128,12 +128,12 @@ type absentError struct{ what string }
 
 func (e *absentError) Error() string { return e.what }
 
-// Is makes it match [fs.ErrNotExist].
+// Is makes the error match [fs.ErrNotExist].
 func (e *absentError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Fetch fetches one file. Errors are *protocol.Error.
 func (g Git) Fetch(ctx context.Context, a Address) (File, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	f, err := g.fetch(ctx, a)
 	if err != nil {
@@ -183,7 +183,7 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 	if err != nil {
 		return f, err
 	}
-	fields := strings.Fields(string(entry)) // mode type object size path
+	fields := strings.Fields(string(entry)) // mode (100… is a regular file), type, object, size, path
 	if len(fields) < 5 || fields[1] != "blob" || !strings.HasPrefix(fields[0], "100") {
 		return f, &absentError{fmt.Sprintf("no file %s at %s", a.Path, a.Ref)}
 	}
@@ -194,7 +194,7 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 	return f, nil
 }
 
-// git runs git with only the user's own settings, which contain the credentials.
+// git runs git with the user's config, but without hooks and GIT_ variables, except those for ssh and passwords.
 func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	program, err := proc.LookPath("git", g.Env.Dir, g.Env.Environ)
 	if err != nil {
@@ -224,13 +224,11 @@ func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error
 	return out.Bytes(), nil
 }
 
-// bounded is a buffer limited to the maximum size of a file.
+// bounded is a buffer limited to the maximum size of a file. It discards a write that would exceed it.
 type bounded struct {
 	bytes.Buffer
-	over bool
+	over bool // something was discarded
 }
-
-var _ io.Writer = (*bounded)(nil)
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > maxFile {
@@ -245,33 +243,33 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// confirmed returns the file that stores a confirmed text.
-func (g Git) confirmed(content string) string {
+// confirmedPath returns the file that stores a confirmed text.
+func (g Git) confirmedPath(content string) string {
 	return filepath.Join(g.Dirs.Home, "cache", "confirmed", strings.TrimPrefix(content, "sha256:")+".yaml")
 }
 
-// Taken returns a confirmed text by its hash, or nil.
-func (g Git) Taken(content string) []byte {
-	data, err := os.ReadFile(g.confirmed(content))
+// Confirmed returns a confirmed text by its hash, or nil.
+func (g Git) Confirmed(content string) []byte {
+	data, err := os.ReadFile(g.confirmedPath(content))
 	if err != nil || "sha256:"+sum(data) != content {
 		return nil
 	}
 	return data
 }
 
-// Take records that the user confirmed a text.
-func (g Git) Take(f File) error {
-	path := g.confirmed(f.Content)
+// Confirm records that the user confirmed a text.
+func (g Git) Confirm(f File) error {
+	path := g.confirmedPath(f.Content)
 	if err := durable.MkdirAll(durable.OS(), filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return durable.WriteFile(durable.OS(), path, f.Text, 0o600)
 }
 
-// Pin is the content of an address when it was confirmed.
+// Pin identifies the content of an address that a project uses, as [File] does.
 type Pin struct{ Commit, Content string }
 
-// Lock is a project's file of pins, .uwf/lock.yaml.
+// Lock is a project's file of pins, .uwf/lock.yaml. Root is the project's directory.
 type Lock struct{ Root string }
 
 // Path returns the path of the lock file.
@@ -327,11 +325,11 @@ func (l Lock) Find(a Address) (pin Pin, ok bool, err error) {
 }
 
 func (l Lock) damaged(err error) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct or delete " +
-		"the file; the next run pins its workflow again"}}
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err,
+		Hints: []string{"correct or delete the file; the next run pins its workflow again"}}
 }
 
-// Set records the pin of an address.
+// Set pins an address to a fetched file.
 func (l Lock) Set(a Address, f File) error {
 	pins, err := l.all()
 	if err != nil {
@@ -352,7 +350,7 @@ func (l Lock) Set(a Address, f File) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link could lead out of the project
 		return fmt.Errorf("%s is not a directory", dir)
 	}
 	return durable.WriteFile(durable.OS(), l.Path(), src, 0o644)

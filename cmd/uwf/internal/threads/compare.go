@@ -302,10 +302,10 @@ func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 	w.Printf("\n")
 	heard := ""
 	if r.LastOutputAt != nil {
-		heard = app.Started(r.LastOutputAt, now)
+		heard = app.TimeText(r.LastOutputAt, now)
 	}
 	w.Values("last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
-		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir)
+		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.TimeText(&r.StartedAt, now), "last output", heard, "files", r.Dir)
 	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {runfiles.LogFile, r.WorkerLog}} {
 		if part.text != "" {
 			w.Printf("%s ends:\n    %s\n", part.name, term.Lines(part.text, "    "))

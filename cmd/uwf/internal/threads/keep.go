@@ -233,7 +233,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 			if tree.Thread != "" {
 				thread = names.Of(tree.Thread, facts)
 			}
-			t.Row(thread, cmp.Or(status, "-"), baseOf(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
+			t.Row(thread, cmp.Or(status, "-"), baseOf(tree), app.TimeText(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
 		}
 		w.Table(t)
 	})

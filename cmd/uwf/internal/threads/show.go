@@ -77,7 +77,7 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 	lines = append(lines, statusLines(s.StepOutput)...)
 	lines = append(lines, "head", string(s.Head))
 	now := a.Env.Now()
-	lines = append(lines, "started", app.Started(s.StartedAt, now))
+	lines = append(lines, "started", app.TimeText(s.StartedAt, now))
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
 		task := term.FirstLine(t.Task(), 100)
 		lines = append(lines, "steps", stepsText(t, now), "task", task, "directory", directoryText(s, t))
@@ -181,7 +181,7 @@ func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 func stepsText(t *thread.Thread, now time.Time) string {
 	text := fmt.Sprint(t.Len())
 	if t.Last != nil && t.Last.CompletedAtMs > 0 {
-		text += ", the last " + app.Started(&t.Last.CompletedAtMs, now)
+		text += ", the last " + app.TimeText(&t.Last.CompletedAtMs, now)
 	}
 	return text
 }
@@ -417,7 +417,7 @@ func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) 
 		if sum := it.Totals; sum != nil && sum.Usage != nil {
 			cost = term.Dollars(sum.Usage, sum.StepsWithoutCost)
 		}
-		t.Row(id, string(it.Status), name, next, app.Started(it.StartedAt, now), cost, app.TitleText(it.Title, it.ForkedFrom))
+		t.Row(id, string(it.Status), name, next, app.TimeText(it.StartedAt, now), cost, app.TitleText(it.Title, it.ForkedFrom))
 		if some = true; len(t.Rows) == rowsAtOnce {
 			if w.Table(t); w.Err() != nil {
 				return

@@ -455,7 +455,7 @@ func runningText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Tim
 		if some = true; r.Pid != 0 {
 			pid = strconv.Itoa(r.Pid)
 		}
-		t.Row(names.Child(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
+		t.Row(names.Child(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.TimeText(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
 	}
 	if !some {
 		w.Printf("nothing is running\n")

@@ -102,7 +102,7 @@ func (a Commands) threadStartCommand() *ucli.Command {
 // the thread before it is created.
 func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
 	none := protocol.ThreadStarted{}
-	a.Takes, a.Yes = true, c.Bool("yes")
+	a.Confirms, a.Yes = true, c.Bool("yes")
 	prompt, err := a.taskText(c)
 	if err != nil {
 		return none, err

@@ -62,7 +62,7 @@ func (a Commands) Command() *ucli.Command {
 }
 
 func (a Commands) workflowPut(ctx context.Context, c *ucli.Context) error {
-	a.Takes, a.Yes = true, c.Bool("yes")
+	a.Confirms, a.Yes = true, c.Bool("yes")
 	put, err := a.Workflows().Put(ctx, c.Args().First())
 	if err != nil {
 		return err
@@ -728,16 +728,16 @@ func (a Commands) workflowUpdate(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	out := updateOutput{Address: text, Commit: f.Commit, Content: f.Content, Moved: !pinned || pin.Content != f.Content}
-	if out.Moved || git.Taken(f.Content) == nil {
+	if out.Moved || git.Confirmed(f.Content) == nil {
 		shown := f.Text
-		if before := git.Taken(pin.Content); pinned && before != nil {
+		if before := git.Confirmed(pin.Content); pinned && before != nil {
 			shown = []byte(strings.Join(workflowdiff.Lines(string(before), string(f.Text)), "\n"))
 		}
 		a.ShowFetched(at, f, shown)
-		if err := a.Take(ctx, text); err != nil {
+		if err := a.ConfirmFetched(ctx, text); err != nil {
 			return err
 		}
-		if err := git.Take(f); err != nil {
+		if err := git.Confirm(f); err != nil {
 			return err
 		}
 	}
