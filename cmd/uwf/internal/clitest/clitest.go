@@ -1,5 +1,5 @@
-// Package clitest runs command lines in this process, each test with its own home. Steps are made by uwf step
-// put, without an agent.
+// Package clitest runs uwf command lines in the test's process; each test has its own home. "uwf step put" makes the
+// steps, without an agent.
 package clitest
 
 import (
@@ -34,7 +34,7 @@ import (
 // writes.
 var running sync.Mutex
 
-// World is a home and a working directory.
+// World is a home, a working directory and a clock. Its methods fail the test on unexpected errors.
 type World struct {
 	T       testing.TB
 	Home    string
@@ -53,10 +53,10 @@ type Result struct {
 	Status int
 	Out    string        // stdout
 	Err    string        // stderr
-	Code   protocol.Code // code of the error in [World.Fail]
+	Code   protocol.Code // of the error; set by [World.Fail]
 }
 
-// New returns a home that does not exist yet.
+// New returns a world whose home does not exist yet.
 func New(t testing.TB) *World {
 	process, err := env.OS()
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func New(t testing.TB) *World {
 	}
 }
 
-// WithProgram puts a command of the project on PATH, which is built for it.
+// WithProgram builds a command of the project and puts it on PATH.
 func (w *World) WithProgram(name string) *World {
 	dir, err := Program(name)
 	require.NoError(w.T, err)
@@ -96,20 +96,20 @@ func Program(name string) (dir string, err error) {
 	return dir, nil
 }
 
-// built is the directory, in that of package tmpfstest, of the programs built so far.
+// built has the directory of the programs built so far. Package tmpfstest removes it with the test's other files.
 var built struct {
 	sync.Mutex
 	dir string
 }
 
-// Other returns another home with the same clock and directory.
+// Other returns a world with another home and the same working directory. Its clock starts at this one's time.
 func (w *World) Other() *World {
 	other := *w
 	other.Home = filepath.Join(w.T.TempDir(), "home")
 	return &other
 }
 
-// File writes a file to the working directory.
+// File writes a file to the working directory and returns its path.
 func (w *World) File(name, text string) string {
 	w.T.Helper()
 	path := filepath.Join(w.Dir, name)
@@ -125,14 +125,14 @@ func (w *World) Read(name string) string {
 	return string(data)
 }
 
-// Run runs a command line; spaces separate its words.
+// Run runs a command line; spaces separate its words. more has words with spaces.
 func (w *World) Run(line string, more ...string) Result {
 	w.T.Helper()
 	return w.run(&stdout{}, line, more)
 }
 
-// Fail runs a command line with --json, unless it has --format, and stores the code of its error. Err has
-// the error as text.
+// Fail runs a command line that should fail, with --json unless it has --format. The result's Code is the code of
+// the error, and Err is the error as text.
 func (w *World) Fail(line string, more ...string) Result {
 	w.T.Helper()
 	words := line
@@ -216,8 +216,8 @@ func (w *World) without(h cas.Hash, line string) Result {
 	return r
 }
 
-// Spoilt runs command lines in copies of the home. In each copy one file or directory is replaced by
-// something else. It returns the exit statuses, one line per copy.
+// Spoilt runs command lines in copies of the home. In each copy, one file is replaced by a directory or one
+// directory by a file. It returns the exit statuses, one line per copy.
 func (w *World) Spoilt(lines ...string) string {
 	w.T.Helper()
 	text := ""
@@ -272,7 +272,7 @@ func (w *World) Must(line string, more ...string) map[string]any {
 	return w.JSON(r.Out)
 }
 
-// JSON decodes an object.
+// JSON decodes an object, with numbers as json.Number.
 func (w *World) JSON(text string) map[string]any {
 	w.T.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -329,7 +329,7 @@ func (w *World) Store() *fsstore.Store {
 	return s
 }
 
-// Payload reads a node of the home.
+// Payload reads a node of the home's store.
 func Payload[P protocol.Payload](w *World, h protocol.Hash) P {
 	w.T.Helper()
 	p, err := cas.Read[P](w.T.Context(), w.Store(), h)
@@ -347,7 +347,7 @@ func (w *World) Agent(thread, role string) *World {
 	return &agent
 }
 
-// Step makes the next step of a thread: role worker answers with n and a text. It returns the step's hash.
+// Step makes the next step of a thread of [Loop]: the worker answers n and text. It returns the step's hash.
 func (w *World) Step(thread string, n int, text string) protocol.Hash {
 	w.T.Helper()
 	agent := w.Agent(thread, "worker")
