@@ -79,6 +79,32 @@ func TestNoPartOfAnAnswerIsStored(t *testing.T) {
 	}
 }
 
+// A retry continues the conversation that ends with a part of an answer.
+func TestNoPartOfAnAnswerIsStoredByARetry(t *testing.T) {
+	t.Parallel()
+	cut := reply{text: strings.TrimSuffix(done, " of it.\n"), cut: true}
+	for name, c := range map[string]struct {
+		options agentkit.Options
+		replies []reply
+	}{
+		"the only reply":      {LLMOptions(), []reply{cut}},
+		"a correction":        {LLMOptions(), []reply{say("---\n$status: perfect\n---\n"), cut}},
+		"every reply":         {Options(), []reply{cut}},
+		"every one corrected": {Options(), []reply{say("---\n$status: perfect\n---\n"), cut}},
+	} {
+		e := serve(t, c.replies...)
+		th := agentkittest.New(t, e.scenario(""))
+		require.Equal(t, 1, th.Run(c.options).ExitCode, name)
+		asked := e.count()
+		for len(e.replies) < asked {
+			e.replies = append(e.replies, cut)
+		}
+		e.replies = append(e.replies, say(done))
+		th.Run(c.options).Succeeded()
+		require.Equal(t, asked+1, e.count(), name)
+	}
+}
+
 // Every reply of the scripted endpoint costs 110 tokens.
 func TestBudgetsSuspend(t *testing.T) {
 	t.Parallel()

@@ -162,7 +162,7 @@ func (l Loop) Answered(s *Session) bool {
 	}
 	last := s.Messages[len(s.Messages)-1]
 	r := run{Loop: l}
-	return last.Role == protocol.TurnAssistant && len(last.ToolCalls) == 0 && r.problem(last.Content, false) == nil
+	return last.Role == protocol.TurnAssistant && len(last.ToolCalls) == 0 && r.problem(last.Content, s.cut) == nil
 }
 
 // run is the state of a run.
@@ -243,7 +243,7 @@ func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut, final boo
 
 // next answers the first call and those after it that can run concurrently.
 func (r *run) next(ctx context.Context, calls []llm.ToolCall, cut, final bool) ([]tools.Result, error) {
-	if read := r.reading(calls); len(read) > 1 && !final {
+	if read := r.reading(calls); len(read) > 1 && !final && !(cut && len(read) == len(calls)) {
 		return r.sideBySide(ctx, read)
 	}
 	result, err := r.call(ctx, calls[0], cut && len(calls) == 1, final)
@@ -300,7 +300,8 @@ func (r *run) call(ctx context.Context, call llm.ToolCall, cut, final bool) (too
 		return r.resolved(ctx, args)
 	}
 	if final {
-		return r.onlyResolve(call.Name), nil
+		return r.guard.failed(tools.Failure("%.80q was not run: the only call that is still possible is %s", call.Name,
+			ResolveTool)), nil
 	}
 	tool, known := r.Tools.Find(call.Name)
 	if known && r.ReadOnly && tool.Spec().Effect != tools.Reads {
@@ -385,7 +386,7 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 	for {
 		req.Messages = r.session.Messages
 		resp, err := r.complete(ctx, req, Exchange{Final: final})
-		if !isTooLong(err) {
+		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != errorkind.Context {
 			return resp, err
 		}
 		if ok, failed := r.shrink(ctx); failed != nil || !ok {
@@ -410,11 +411,6 @@ func (r *run) complete(ctx context.Context, req llm.Request, a Exchange) (llm.Re
 		return llm.Response{}, err
 	}
 	return resp, err
-}
-
-func isTooLong(err error) bool {
-	var e *llm.Error
-	return errors.As(err, &e) && e.Kind == errorkind.Context
 }
 
 // usage returns the usage of the last reply, with its duration.
@@ -525,7 +521,7 @@ func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) er
 
 // line returns a message as a line of the session file.
 func (r *run) line(m llm.Message, usage *protocol.Usage) line {
-	l := line{Message: m, Usage: usage}
+	l := line{Message: m, Usage: usage, Cut: r.answer.Cut && m.Role == protocol.TurnAssistant}
 	if r.Now != nil {
 		l.AtMs = r.Now().UnixMilli()
 	}

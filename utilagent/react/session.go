@@ -36,6 +36,7 @@ type Session struct {
 	Unfinished []protocol.Turn
 	Spent      protocol.Bill // cost of Unfinished
 
+	cut   bool     // the last message was cut off at the limit for one reply
 	store Sessions // without Dir: in memory only
 }
 
@@ -129,7 +130,7 @@ func (s *Session) add(l line) error {
 	if err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
-	s.Messages = append(s.Messages, l.Message)
+	s.Messages, s.cut = append(s.Messages, l.Message), l.Cut
 	return nil
 }
 
@@ -262,11 +263,6 @@ func (r *run) resolved(ctx context.Context, args map[string]any) (tools.Result, 
 	return tools.Result{Text: `{"ok":true}`}, nil
 }
 
-// onlyResolve rejects every other call in the last round.
-func (r *run) onlyResolve(name string) tools.Result {
-	return r.guard.failed(tools.Failure("%s was not run: the only call that is still possible is %s", fmt.Sprintf("%.80q", name), ResolveTool))
-}
-
 // ErrMaxRounds reports that a run used up its rounds, or another budget, before it called resolve.
 var ErrMaxRounds = errors.New("max rounds exceeded")
 
@@ -330,6 +326,7 @@ type line struct {
 	llm.Message
 	AtMs  int64           `json:"atMs,omitempty"`  // time of the message
 	Usage *protocol.Usage `json:"usage,omitempty"` // usage of the reply
+	Cut   bool            `json:"cut,omitempty"`   // the reply was cut off
 	Room  *room           `json:"room,omitempty"`
 	Begun bool            `json:"begun,omitempty"`
 }
@@ -366,7 +363,7 @@ func (s *Session) read(file []byte) (good int) {
 				l.cost(&s.Spent)
 			}
 		default:
-			s.Messages = append(s.Messages, l.Message)
+			s.Messages, s.cut = append(s.Messages, l.Message), l.Cut
 			if begun {
 				s.Unfinished = append(s.Unfinished, l.turn())
 				if l.Role == protocol.TurnAssistant {

@@ -122,6 +122,17 @@ func TestSameReadingCallsInOneReply(t *testing.T) {
 	prosetest.Text(t, got[4])
 }
 
+// The last call of a reply that was cut off isn't run, even if it only reads.
+func TestCutReadingCallIsNotRun(t *testing.T) {
+	t.Parallel()
+	g := &together{meet: make(chan struct{}), want: 1}
+	b := newBench(t, script(t, reply("length", "", calls("read1", "read2", "read3")...), say(final)))
+	b.Tools = g.registry(t)
+	b.mustRun()
+	require.Equal(t, []string{"read1", "read2"}, g.began)
+	require.Contains(t, results(b.turns)[2], "cut off")
+}
+
 // The end of a run ends all calls and leaves no invalid result.
 func TestReadingCallsEndWithTheRun(t *testing.T) {
 	t.Parallel()

@@ -262,7 +262,8 @@ func (r *run) digest(messages []llm.Message) ([]llm.Message, bool) {
 			break
 		}
 		if m.Role == protocol.TurnTool && len(m.Content) > smallResult {
-			messages[i].Content = leftOut(m.Content)
+			messages[i].Content = fmt.Sprintf("[This result (%d bytes) was removed to make room. Make the call again if you "+
+				"need it.]", len(m.Content))
 			size -= len(m.Content) - len(messages[i].Content)
 		}
 	}
@@ -313,11 +314,6 @@ const (
 // isReplacement reports whether a message replaces others.
 func isReplacement(m llm.Message) bool {
 	return m.Role == protocol.TurnUser && (m.Content == cutNote || strings.HasPrefix(m.Content, summaryHead))
-}
-
-// leftOut returns the replacement of a tool's result.
-func leftOut(content string) string {
-	return fmt.Sprintf("[This result (%d bytes) was removed to make room. Make the call again if you need it.]", len(content))
 }
 
 // leaveOut removes messages. It writes a single line, so a killed process has removed all of them or none.
