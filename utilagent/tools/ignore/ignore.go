@@ -106,7 +106,7 @@ func escapeBraces(s string) string {
 			b.WriteString(s[i : i+2])
 			i++
 		case strings.HasPrefix(s[i:], "[!"), strings.HasPrefix(s[i:], "[^"):
-			b.WriteString("[^/") // in git, no class matches a slash
+			b.WriteString("[^/-/") // in git, no class matches a slash; "/" alone could begin a range
 			i++
 		case c == '{' || c == '}' || c == ',':
 			b.WriteString("\\" + string(c))

@@ -30,6 +30,7 @@ var cases = []struct {
 	{"[ab]x", []string{"ax", "bx"}, []string{"cx"}},
 	{"[!ab]x", []string{"cx"}, []string{"ax"}},
 	{"data[!_]*", []string{"data1", "x/data-y/"}, []string{"data/x", "x/data/y", "data_"}},
+	{"d[!-_]x", []string{"dAx", "d9x"}, []string{"d-x", "d_x", "d/x"}},
 	{"data[^_]x", []string{"data1x"}, []string{"data/x"}},
 	{"{a,b}", []string{"{a,b}"}, []string{"a", "b"}},
 	{`\#note`, []string{"#note"}, []string{`\#note`}},
