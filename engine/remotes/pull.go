@@ -288,6 +288,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 			have = append(have, at.Head)
 		}
 	}
+	roots = slices.DeleteFunc(roots, func(h cas.Hash) bool { return h == "" }) // unreadable when the thread was ended
 	slices.Sort(have)
 	have = slices.Compact(have)
 	lacking, err := p.lacking(ctx, roots, have)

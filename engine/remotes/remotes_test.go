@@ -13,12 +13,14 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/hints"
 )
 
@@ -172,6 +174,24 @@ func TestEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bundle.Advanced, got)
 	require.Equal(t, bob.head(id), ann.head(id))
+}
+
+// A thread that was ended at the remote while its workflow was unreadable comes once that is repaired.
+func TestEndWithoutWorkflow(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	r := remotetest.NewDirectory(t, cas.XXH3, time.Now)
+	ann, bob := newSide(t, r), newSide(t, r)
+	id := ann.start()
+	_, err := ann.push(id)
+	require.NoError(t, err)
+	require.NoError(t, fileheads.Open(r.Path, durable.OS()).Archive(ctx, heads.Ended{Thread: id, Head: ann.head(id), Status: protocol.StatusCancelled}))
+	got, err := bob.pull(id)
+	require.NoError(t, err)
+	require.Equal(t, bundle.Added, got)
+	ended, err := bob.Heads.Ended(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusCancelled, ended.Status)
 }
 
 // failing is a remote with one failing call, before or after its effect.
