@@ -61,7 +61,7 @@ type Spared struct {
 const batch = 500
 
 // Run forgets the threads that ended before o.Now - o.Keep. It returns an error for an unreadable line of the
-// history, or a disk error. A thread whose run can't be examined is spared, unless it is one of o.Threads.
+// history, or a disk error. A thread whose run can't be examined or removed is spared, unless it is one of o.Threads.
 func Run(ctx context.Context, x Index, o Options) (Report, error) {
 	p := &pruner{
 		options: o, index: x, dirs: home.Dirs{Home: o.Home},
@@ -186,8 +186,12 @@ func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err 
 		if p.options.Home == "" {
 			break
 		}
-		if err := safeopen.RemoveAll(p.dirs.Run(thread)); err != nil {
+		switch err := safeopen.RemoveAll(p.dirs.Run(thread)); {
+		case err != nil && p.options.Threads != nil:
 			return fmt.Errorf("the last run of thread %s: %w", thread, err)
+		case err != nil: // for example, it has files of another user
+			delete(free, thread)
+			p.report.Spared = append(p.report.Spared, Spared{Thread: thread, Reason: err.Error()})
 		}
 	}
 	forgotten, err := p.index.Forget(ctx, free)

@@ -153,6 +153,31 @@ func TestARunThatCannotBeExamined(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
+// A run with files of another user stays, and all others are forgotten.
+func TestARunThatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	if !usertest.Ordinary(t) {
+		return
+	}
+	foreign := usertest.Foreign(t)
+	home, now := world(t)
+	runs := filepath.Join(home, "runs")
+	require.NoError(t, os.RemoveAll(runs))
+	require.NoError(t, os.Symlink(foreign, runs))
+	require.NoError(t, os.Rename(filepath.Join(foreign, "foreign"), filepath.Join(foreign, old)))
+	x := fileheads.Open(home, durable.OS())
+	options := prune.Options{Home: home, Keep: 30 * day, Now: now}
+	report, err := prune.Run(t.Context(), x, options)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{busy, orphan, undated}, ids(report.Pruned))
+	require.Equal(t, []string{old}, []string{report.Spared[0].Thread})
+	_, err = x.Ended(t.Context(), old)
+	require.NoError(t, err)
+	options.Threads = []string{old}
+	_, err = prune.Run(t.Context(), x, options)
+	require.ErrorIs(t, err, fs.ErrPermission)
+}
+
 // While the facts are damaged, the family of an active thread is unknown.
 func TestAChildWithDamagedFactsStays(t *testing.T) {
 	t.Parallel()
