@@ -146,10 +146,15 @@ func (e Keeper) unclaimed(ctx context.Context, root, id string, locked bool) err
 		return e.FS.Remove(path)
 	case err == nil && i.Kind == "", other == id:
 		return nil
+	case errors.Is(none, heads.ErrNoThread):
+		lock, err := e.LockTree(ctx, id, root) // which removes the claim, unless the fork is running
+		if err == nil {
+			err = lock.RemoveAndUnlock()
+		}
+		return err
 	}
-	busy := fault.New(protocol.CodeLocked, "restoring files in %s for thread %s was interrupted or is still running",
-		cwd.Shown(root), other)
-	return busy.Because("other-thread-cut-off", "other", other)
+	return fault.New(protocol.CodeLocked, "restoring files in %s for thread %s was interrupted or is still running",
+		cwd.Shown(root), other).Because("other-thread-cut-off", "other", other)
 }
 
 // Release unlocks the work tree.

@@ -482,6 +482,21 @@ func TestAClaimedTree(t *testing.T) {
 	require.Len(t, w.Warnings, 1)
 	require.NoError(t, open(two))
 	require.Len(t, w.Warnings, 1)
+
+	// A step without snapshots waits for a fork that is running, but not for one that was killed.
+	bare := worktree.Thread{ID: two, Facts: heads.Facts{Workspace: &heads.Workspace{Mode: worktree.ModeNone}}}
+	k, err = w.Keeper().Open(ctx, two, w.Repo, w.Workspace(two))
+	require.NoError(t, err)
+	require.NoError(t, w.Keeper().Claim(k, fork))
+	_, err = w.Keeper().Before(ctx, worktree.Step{Thread: bare, Dir: w.Repo})
+	require.Equal(t, protocol.CodeLocked, codeOf(err))
+	require.Len(t, w.Warnings, 1)
+	k.Release()
+	for range 2 {
+		_, err = w.Keeper().Before(ctx, worktree.Step{Thread: bare, Dir: w.Repo})
+		require.NoError(t, err)
+		require.Len(t, w.Warnings, 2)
+	}
 }
 
 // A thread keeps its files if its repository is moved: files of earlier steps are still found.

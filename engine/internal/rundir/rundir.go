@@ -32,7 +32,6 @@ const (
 
 // Maximum sizes of files in a run directory, in bytes.
 const (
-	maxRecord = 1 << 20
 	MaxTotals = 1 << 20
 	maxStop   = 1 << 10
 	MaxWork   = 64 << 20 // contains a person's prompt
@@ -74,7 +73,7 @@ func (d Dir) ReadFile(name string, max int64) ([]byte, error) {
 
 // Read returns the record; see [Record].Missing and [Record].Damaged.
 func (d Dir) Read() Record {
-	data, err := d.ReadFile(runfiles.RecordFile, maxRecord)
+	data, err := d.ReadFile(runfiles.RecordFile, runfiles.MaxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{Missing: true}
 	}
