@@ -101,8 +101,8 @@ func (c *chain) end() *heads.Ended {
 		return nil
 	}
 	at := c.CompletedAt
-	if at == 0 {
-		at = c.endedMs
+	if at <= 0 || at > heads.LastMs { // the index rejects it, with all other threads
+		at = min(max(c.endedMs, 0), heads.LastMs)
 	}
 	return &heads.Ended{Thread: c.ID, Workflow: c.workflow, Head: c.Head, Status: status, CompletedAt: at}
 }
@@ -185,8 +185,13 @@ func (b *importer) compare(ctx context.Context, c *chain, here heads.ThreadState
 		return isNew, nil // the original continued
 	}
 	ours, err := readChain(ctx, b.store, source.Thread{Head: here.Head})
-	if err != nil {
+	if err != nil && !isOfNode(err) {
 		return hasDiverged, fmt.Errorf("existing thread %s: %w", c.ID, err)
+	}
+	if err != nil {
+		b.report.Threads.Failed++
+		b.problem("thread", c.ID, "it is damaged here, so nothing was changed: %v", err)
+		return hasDiverged, nil
 	}
 	if ours.nodes[c.Head] {
 		b.report.Threads.Present++ // it continued here

@@ -150,6 +150,12 @@ func (o *Original) Var(name string, value cas.Hash, tags map[string]string) {
 	require.NoError(o.t, err)
 }
 
+// SetTags replaces the text of a variable's tags.
+func (o *Original) SetTags(name, text string) {
+	_, err := o.db.ExecContext(context.Background(), "UPDATE vars SET tags = ? WHERE name = ?", text, name)
+	require.NoError(o.t, err)
+}
+
 // typeOf returns the type of a node, or a made-up one if it cannot be read.
 func (o *Original) typeOf(h cas.Hash) cas.Hash {
 	data, err := os.ReadFile(o.Path(h))

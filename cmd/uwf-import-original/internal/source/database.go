@@ -136,7 +136,7 @@ func queryVariables(ctx context.Context, path string) (vars []variable, err erro
 			return nil, err
 		}
 		if err := json.Unmarshal([]byte(tags), &v.Tags); err != nil {
-			return nil, fmt.Errorf("tags of %s: %w", v.Name, err)
+			v.damage = fmt.Sprintf("tags of %s: %v", v.Name, err)
 		}
 		vars = append(vars, v)
 	}

@@ -43,7 +43,7 @@ type variable struct {
 	Tags    map[string]string `json:"tags"`
 	Op      string            `json:"__op"`
 
-	from string
+	from, damage string
 }
 
 // readVariables reads the variables and reports whether any files of them exist.
@@ -60,6 +60,10 @@ func (s *Source) readVariables(ctx context.Context) (found bool, err error) {
 	// The newest of a name first.
 	slices.SortStableFunc(all, func(a, b variable) int { return int(b.Updated - a.Updated) })
 	for _, v := range all {
+		if v.damage != "" {
+			s.problem("file", v.from, "%s", v.damage)
+			continue
+		}
 		s.take(v)
 	}
 	return found, nil
