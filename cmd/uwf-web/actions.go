@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ type form struct {
 	Label  string // label of the text field, or "" for none
 	Button string
 	Head   protocol.Hash // the head that the user has seen
+	Asks   string        // the child that asks, and its head; "" if the thread asks itself
 	Fields []field       // fields of a role played by a person
 	More   bool          // the thread reached its limit, which can be raised
 	From   string        // the page to return to; "" for the thread's
@@ -40,10 +42,10 @@ type form struct {
 }
 
 // formOf returns [formOf] for a page of this server.
-func (s *server) formOf(at protocol.StepOutput, actions []protocol.Action) *form {
+func (s *server) formOf(ctx context.Context, at protocol.StepOutput, actions []protocol.Action) *form {
 	f := formOf(at, actions)
 	if f != nil {
-		f.Action, f.Token = s.link("thread", at.Thread, f.Verb), s.token
+		f.Action, f.Token, f.Asks = s.link("thread", at.Thread, f.Verb), s.token, s.asks(ctx, at)
 		f.identify(at.Thread)
 	}
 	return f
@@ -262,7 +264,10 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request,
 		_, err = e.Stop(ctx, id)
 		return id, nil, err
 	case "undo", "redo":
-		_, err = e.Do(ctx, id, engine.Work{Do: engine.Action(r.PathValue("verb")), Steps: 1})
+		work := engine.Work{Do: engine.Action(r.PathValue("verb")), Steps: 1}
+		if work.Expect, err = seen(r); err == nil {
+			_, err = e.Do(ctx, id, work)
+		}
 		return id, nil, err
 	case "seal":
 		head, err := e.Reader.Head(ctx, id)
@@ -322,8 +327,52 @@ func posted(r *http.Request, name string) string {
 	return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n")
 }
 
+// seen returns the head that the page of a form has shown; "" if the form has none.
+func seen(r *http.Request) (protocol.Hash, error) {
+	head := r.PostFormValue("head")
+	if head == "" {
+		return "", nil
+	}
+	return protocol.ParseHash(head)
+}
+
+// asks returns the child that asks the question of a thread, and its head; "" if the thread asks itself. The head of a
+// parent doesn't change between the questions of its children.
+func (s *server) asks(ctx context.Context, at protocol.StepOutput) (child string) {
+	const deepest = 100 // generations; the facts of a damaged thread may have a cycle
+	for range deepest {
+		i := slices.IndexFunc(at.Children, func(c protocol.ChildOutput) bool { return c.Status == protocol.StatusSuspended })
+		if at.Status != protocol.StatusSuspended || at.Question == nil || i < 0 {
+			break
+		}
+		var err error
+		if at, err = s.engine.Reader.Show(ctx, at.Children[i].Thread); err != nil {
+			return "" // an answer to another question is rejected
+		}
+		child = at.Thread + " " + string(at.Head)
+	}
+	return child
+}
+
+// stillAsks returns an error if another child asks than when the form was shown.
+func (s *server) stillAsks(r *http.Request, id string) error {
+	asked := r.PostFormValue("asks")
+	if asked == "" {
+		return nil
+	}
+	at, err := s.engine.Reader.Show(r.Context(), id)
+	if err == nil && s.asks(r.Context(), at) != asked {
+		err = (&protocol.Error{Code: protocol.CodeHeadMoved, Message: "thread " + id + " asks another question now; nothing was " +
+			"answered"}).Because("moved", "thread", id)
+	}
+	return err
+}
+
 // workOf returns the background work that a form requests.
 func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, id string) (w engine.Work, err error) {
+	if err := s.stillAsks(r, id); err != nil {
+		return w, err
+	}
 	switch r.PathValue("verb") {
 	case "answer":
 		head, err := protocol.ParseHash(r.PostFormValue("head"))
@@ -335,7 +384,8 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 		return w, err
 	case "resume":
 		w.Do, w.Prompt, w.Wake = engine.DoResume, posted(r, "text"), true
-		return w, nil
+		w.Expect, err = seen(r)
+		return w, err
 	case "continue":
 		if r.PostFormValue("more") != "" {
 			if _, err := e.Grant(ctx, id, protocol.Limits{}, engine.More{Again: true}); err != nil {
@@ -363,7 +413,9 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 		}
 		if step := r.PostFormValue("step"); step != "" {
 			w.At, err = protocol.ParseHash(step)
+			return w, err
 		}
+		w.Expect, err = seen(r)
 		return w, err
 	}
 	return w, notFound("no such action")
@@ -375,19 +427,19 @@ type trust struct {
 	Commands         []string
 	Thread, Workflow string // exactly one is set
 	Verb             string
-	Again            map[string]string // the values to post again
+	Again            url.Values // to post again
 	Back             string
 }
 
 func trustOf(u *engine.UntrustedError, r *http.Request, back, action string) trust {
 	t := trust{Why: htmlpage.Line(u.Name+" "+u.Why, htmlpage.LongestTitle), Verb: action,
-		Again: map[string]string{}, Back: back}
+		Again: url.Values{}, Back: back}
 	for _, command := range u.Commands {
 		t.Commands = append(t.Commands, htmlpage.TextOf(command, most).Body)
 	}
 	for name, values := range r.PostForm {
-		if name != "token" && name != "trust.thread" && name != "trust.workflow" && len(values) > 0 {
-			t.Again[name] = values[0]
+		if name != "token" && name != "trust.thread" && name != "trust.workflow" {
+			t.Again[name] = values
 		}
 	}
 	if t.Thread = u.Thread; t.Thread == "" {

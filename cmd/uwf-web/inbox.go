@@ -65,7 +65,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) error {
 			item.Last = s.subjectOf(r.Context(), it)
 		}
 		if s.acts {
-			if item.Form = s.formOf(it.At, it.Actions); item.Form != nil {
+			if item.Form = s.formOf(r.Context(), it.At, it.Actions); item.Form != nil {
 				item.Form.From = "inbox"
 			}
 		}

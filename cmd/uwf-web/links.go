@@ -37,7 +37,7 @@ func (s *server) takeLinks(g *guard) {
 		dest, from := r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 		address, host := l.address(r.Context())
 		switch {
-		case !g.hosted(r.Host) && (host == "" || r.Host != host):
+		case !g.hosted(r.Host) && (host == "" || strings.ToLower(r.Host) != host):
 			refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
 		case host == "":
 			refuse(w, http.StatusNotFound, "page not found")
@@ -47,6 +47,14 @@ func (s *server) takeLinks(g *guard) {
 			refuse(w, http.StatusForbidden, "this request does not come from the link's page; open the link again")
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+			err := r.ParseForm()
+			if err == nil {
+				err = r.ParseMultipartForm(maxForm)
+			}
+			if r.Method == http.MethodPost && err != nil && !errors.Is(err, http.ErrNotMultipart) {
+				refuse(w, http.StatusBadRequest, "the form is incomplete or too large") // fields would be missing
+				return
+			}
 			mux.ServeHTTP(w, r)
 		}
 	})
@@ -60,11 +68,12 @@ func (l links) address(ctx context.Context) (address, host string) {
 	if err != nil || c.Notify == nil || c.Notify.Links == nil {
 		return "", ""
 	}
-	address = strings.TrimRight(c.Notify.Links.Address, "/")
-	if at, err := url.Parse(address); err == nil {
-		host = at.Host
+	at, err := url.Parse(c.Notify.Links.Address)
+	if err != nil {
+		return "", ""
 	}
-	return address, host
+	host = bare(at.Scheme, at.Host)
+	return at.Scheme + "://" + host, host
 }
 
 // answerPage shows only the question of a thread.
@@ -122,6 +131,9 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 		Asks:  htmlpage.TextOf(at.Question.Text, most), Form: formOf(at, can),
 		Ends: htmlpage.WhenOf(&c.Ends, l.engine.Reader.Env.Now()),
 	}
+	if p.Form != nil {
+		p.Form.Asks = l.asks(r.Context(), at)
+	}
 	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
 		p.Title = about.Title
 	}
@@ -138,7 +150,11 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	if c == nil {
 		return
 	}
-	work := engine.Work{Do: engine.DoResume, Prompt: posted(r, "text"), StepOptions: engine.StepOptions{Wake: true}}
+	if err := l.stillAsks(r, c.Thread); err != nil {
+		l.say(w, http.StatusGone, "Nothing to answer", "the question was already answered; open the link again")
+		return
+	}
+	work := engine.Work{Do: engine.DoResume, Prompt: posted(r, "text"), Expect: c.Head, StepOptions: engine.StepOptions{Wake: true}}
 	if at.Question.Schema != nil {
 		value, err := l.server.answer(r, c.Thread)
 		if err != nil {

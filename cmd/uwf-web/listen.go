@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,8 +36,15 @@ type place struct {
 // local returns a place on this machine that accepts only the printed host.
 func local(host string) (place, error) {
 	_, port, err := net.SplitHostPort(host)
-	hosted := func(asked string) bool { return asked == host || asked == "localhost:"+port }
+	hosted := func(asked string) bool {
+		return slices.Contains([]string{bare("http", host), bare("http", "localhost:"+port)}, bare("http", asked))
+	}
 	return place{scheme: "http", host: host, hosted: hosted}, err
+}
+
+// bare returns a host as browsers send it: in lower case, without the default port of a scheme.
+func bare(scheme, host string) string {
+	return strings.TrimSuffix(strings.ToLower(host), map[string]string{"http": ":80", "https": ":443"}[scheme])
 }
 
 // wish holds the command-line options for the address.
@@ -188,9 +196,9 @@ func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, e
 	if err := os.Chmod(path, group); err != nil {
 		return nil, place{}, errors.Join(err, listener.Close())
 	}
-	host := strings.ToLower(at.Host)
+	host := bare("https", at.Host)
 	return listener, place{scheme: "https", host: host, token: token,
-		hosted: func(asked string) bool { return strings.ToLower(asked) == host }}, nil
+		hosted: func(asked string) bool { return bare("https", asked) == host }}, nil
 }
 
 // freeSocket removes the socket of a killed server.

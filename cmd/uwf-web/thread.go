@@ -32,6 +32,7 @@ type threadPage struct {
 	Again    []htmlpage.Child // to retry
 	Append   bool             // Shown are only the steps after those that the page has
 	Last     protocol.Hash    // the newest step
+	Head     protocol.Hash    // of the thread
 	Lost     string           // why earlier steps cannot be read
 	Flight   *flight
 	Form     *form
@@ -103,7 +104,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
 	}
 	joined := s.joined(ctx, id, chain.Steps)
 	newer, kids := chain, joined
-	p.Last = head
+	p.Last, p.Head = head, at.Head
 	if at := slices.IndexFunc(chain.Steps, func(step thread.Step) bool {
 		return string(step.Hash) == r.URL.Query().Get("after")
 	}); at >= 0 {
@@ -149,7 +150,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
 		p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
 	}
 	if s.acts {
-		p.Form = s.formOf(at.StepOutput, p.Thread.Actions)
+		p.Form = s.formOf(ctx, at.StepOutput, p.Thread.Actions)
 		p.Can = canDo(at, p.Steps, p.Thread.Actions)
 	}
 	return s.show(w, "thread-page", p.Title, live, p)
