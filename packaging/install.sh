@@ -16,6 +16,10 @@ fail() {
 
 releases=${UWF_DOWNLOAD:-https://github.com/united-workforce/uwf/releases}
 bindir=${UWF_BINDIR:-${HOME:?HOME is not set}/.local/bin}
+case $bindir in
+/*) ;;
+*) bindir=$PWD/$bindir ;;
+esac
 if [ -n "${UWF_VERSION:-}" ]; then
 	from=$releases/download/$UWF_VERSION
 else

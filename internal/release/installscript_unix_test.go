@@ -139,6 +139,21 @@ func TestRealFetchers(t *testing.T) {
 	}
 }
 
+func TestInstallScriptInRelativeDirectory(t *testing.T) {
+	t.Parallel()
+	_, url := servedRelease(t)
+	tree, err := loadTree(".")
+	require.NoError(t, err)
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	cmd := exec.Command(sh, filepath.Join(tree.root, "packaging", "install.sh"))
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"PATH=" + pathWith(t, "curl"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir(), "UWF_DOWNLOAD=" + url, "UWF_BINDIR=some bin"}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.FileExists(t, filepath.Join(cmd.Dir, "some bin", "uwf"))
+}
+
 func TestInstallScript(t *testing.T) {
 	t.Parallel()
 	d, url := servedRelease(t)

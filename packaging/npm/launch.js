@@ -14,11 +14,30 @@ module.exports = function launch(name) {
     if (status !== 0) process.exit(1);
   }
   const env = { ...process.env, PATH: programs + path.delimiter + (process.env.PATH || "") };
+  // A terminal sends its signals to both processes. On the second one, uwf would end without stopping its agents.
+  const ofTerminal = hasTerminal() ? ["SIGINT", "SIGHUP"] : [];
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => ofTerminal.includes(signal) || child.kill(signal));
+  }
   const child = spawn(program, process.argv.slice(2), { stdio: "inherit", env });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", (err) => {
     console.error(`${name}: ${err.message}`);
     process.exit(1);
   });
-  child.on("exit", (code, signal) => (signal ? process.kill(process.pid, signal) : process.exit(code)));
+  child.on("exit", (code, signal) => {
+    if (!signal) process.exit(code);
+    process.removeAllListeners(signal); // so that it ends this process as well
+    process.kill(process.pid, signal);
+  });
 };
+
+// A Windows program has a console, and no signals: kill ends it at once.
+function hasTerminal() {
+  if (process.platform === "win32") return true;
+  try {
+    fs.closeSync(fs.openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}
