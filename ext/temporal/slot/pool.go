@@ -101,7 +101,7 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 		return nil, err
 	}
 	defer func() { _ = opening.Unlock() }()
-	if err := sweep(c.Dir); err != nil {
+	if err := c.sweep(); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(c.Dir, prefix)
@@ -123,9 +123,10 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 
 const prefix = "worker-"
 
-// sweep removes the directories of workers that have ended.
-func sweep(dir string) error {
-	entries, err := os.ReadDir(dir)
+// sweep removes the directories of workers that have ended. It logs those that cannot be removed, for example because of
+// files that an agent's container has made as another user.
+func (c Config) sweep() error {
+	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -133,16 +134,16 @@ func sweep(dir string) error {
 		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), prefix) {
 			continue
 		}
-		old := filepath.Join(dir, entry.Name())
+		old := filepath.Join(c.Dir, entry.Name())
 		lock, err := durable.TryLock(filepath.Join(old, "lock"))
 		if errors.Is(err, durable.ErrLocked) {
 			continue
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = errors.Join(safeopen.RemoveAll(old), lock.Unlock())
 		}
-		if err := errors.Join(os.RemoveAll(old), lock.Unlock()); err != nil {
-			return err
+		if err != nil && c.Log != nil {
+			c.Log("cannot remove the directory of an ended worker: " + err.Error())
 		}
 	}
 	return nil
@@ -167,7 +168,7 @@ func (p *Pool) Close() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(p.dir), lock.Unlock())
+	return errors.Join(safeopen.RemoveAll(p.dir), lock.Unlock())
 }
 
 // place is a slot in use.
@@ -278,12 +279,12 @@ func (a *place) clear() {
 	}
 	_ = move(filepath.Join(a.home(), "git"), a.objects()) // on failure, they are fetched again
 	if !a.sending() {
-		_ = os.RemoveAll(a.dir) // furnish reports the error
+		_ = safeopen.RemoveAll(a.dir) // the sweep of the next worker reports the error
 		return
 	}
 	a.pool.leaving.Go(func() {
 		a.sent()
-		_ = os.RemoveAll(a.dir)
+		_ = safeopen.RemoveAll(a.dir)
 	})
 }
 

@@ -247,6 +247,32 @@ func TestAnswersAreSeen(t *testing.T) {
 	require.Empty(t, p.Waiting())
 }
 
+// A thread that cannot be read at the remote doesn't hide the answers of others.
+func TestAnswersAreSeenDespiteADamagedThread(t *testing.T) {
+	t.Parallel()
+	p, err := Open(t.Context(), Config{Dir: t.TempDir(), Slots: 1, Now: time.Now})
+	require.NoError(t, err)
+	for _, id := range []string{"damaged", "answered", "damaged, too"} {
+		p.note(flow.Request{Remote: "team", Thread: id}, flow.Outcome{Status: protocol.StatusSuspended, Head: "E3M7FDBXM3MVW"})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	looks := 0
+	p.Watch(ctx, time.Millisecond, func(_ context.Context, id string) (protocol.Hash, error) {
+		if looks++; looks == 10 {
+			stop()
+		}
+		if id == "answered" {
+			return "E3M7FDBXM3MVX", nil
+		}
+		return "", errors.New("its row is damaged")
+	}, func(r flow.Request) bool {
+		require.Equal(t, "answered", r.Thread)
+		return true
+	})
+	require.Len(t, p.Waiting(), 2)
+	require.NoError(t, p.Close())
+}
+
 // A step that fails because of the machine is returned, and the machine pauses. After failures of several
 // threads in a row, the worker exits. The count restarts after a success, and the same thread counts once.
 func TestMachine(t *testing.T) {
@@ -376,5 +402,23 @@ func TestStoresDoNotGrowForEver(t *testing.T) {
 	require.DirExists(t, first.dir, "a step still uses it")
 	p.giveBack(first)
 	require.NoDirExists(t, first.dir)
+	require.NoError(t, p.Close())
+}
+
+// What an ended worker has left, removable or not, keeps no worker from starting.
+func TestLeftoversDoNotKeepAWorkerFromStarting(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, prefix+"odd", "lock"), 0o700)) // a directory cannot be locked
+	modules := filepath.Join(dir, prefix+"old", "slot-0-1", "work", "mod")           // as go leaves it
+	require.NoError(t, os.MkdirAll(modules, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(modules, "go.mod"), nil, 0o400))
+	require.NoError(t, os.Chmod(modules, 0o500))
+	var logged []string
+	p, err := Open(t.Context(), Config{Dir: dir, Slots: 1, Now: time.Now, Log: func(text string) { logged = append(logged, text) }})
+	require.NoError(t, err)
+	require.NoDirExists(t, filepath.Join(dir, prefix+"old"))
+	require.Len(t, logged, 1)
+	require.Contains(t, logged[0], prefix+"odd")
 	require.NoError(t, p.Close())
 }

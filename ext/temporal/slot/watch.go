@@ -63,7 +63,8 @@ func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, notify
 					reported = text
 					p.c.Log("cannot check threads that wait for a person: " + text)
 				}
-				break // the next one would fail the same way
+				p.note(a.Request, flow.Outcome{Status: protocol.StatusSuspended, Head: a.head}) // last, if only this one is unreadable
+				break                                                                           // the next one would probably fail as well
 			}
 			reported = ""
 			if head != a.head {
