@@ -176,7 +176,7 @@ func (g git) add(ctx context.Context, s Spec, found *changes, added func(protoco
 	}
 	var end sync.WaitGroup
 	end.Go(func() { added(tree) })
-	err = moveObjects(apart, objects)
+	err = moveObjects(ctx, apart, objects)
 	end.Wait()
 	return err
 }
@@ -190,10 +190,17 @@ func quoted(path string) string {
 const atOnce = 200
 
 // moveObjects flushes the objects in a directory and moves them to another.
-func moveObjects(from, to string) error {
-	objects, err := filesIn(from) // also packs: git makes them of large files
+func moveObjects(ctx context.Context, from, to string) error {
+	objects, err := filesIn(from)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(objects, func(o string) bool { return filepath.Ext(o) == ".pack" }) { // git packs large files
+		held, err := durable.Lock(ctx, filepath.Join(filepath.Dir(to), tidyLock)) // protects a pack without an index
+		if err != nil {
+			return err
+		}
+		defer func() { _ = held.Unlock() }()
 	}
 	if err = errors.ErrUnsupported; len(objects) > atOnce {
 		err = durable.SyncAll(from)
