@@ -21,7 +21,7 @@ import (
 // Budgets, in lines: how much code a new maintainer has to read, how wide lines may be, and how large a
 // package may be. They may only decrease; maxCore rose once, by 3,900 for the log of nodes (issue 38).
 const (
-	maxCore    = 136_500
+	maxCore    = 136_480
 	maxWide    = 800
 	maxPackage = 5_500
 )
