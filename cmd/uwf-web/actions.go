@@ -362,8 +362,8 @@ func (s *server) stillAsks(r *http.Request, id string) error {
 	}
 	at, err := s.engine.Reader.Show(r.Context(), id)
 	if err == nil && s.asks(r.Context(), at) != asked {
-		err = (&protocol.Error{Code: protocol.CodeHeadMoved, Message: "thread " + id + " asks another question now; nothing was " +
-			"answered"}).Because("moved", "thread", id)
+		why := "thread " + id + " asks another question now; nothing was answered"
+		err = (&protocol.Error{Code: protocol.CodeHeadMoved, Message: why}).Because("moved", "thread", id)
 	}
 	return err
 }

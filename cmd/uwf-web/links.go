@@ -154,7 +154,9 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 		l.say(w, http.StatusGone, "Nothing to answer", "the question was already answered; open the link again")
 		return
 	}
-	work := engine.Work{Do: engine.DoResume, Prompt: posted(r, "text"), Expect: c.Head, StepOptions: engine.StepOptions{Wake: true}}
+	work := engine.Work{
+		Do: engine.DoResume, Prompt: posted(r, "text"), Expect: c.Head, StepOptions: engine.StepOptions{Wake: true},
+	}
 	if at.Question.Schema != nil {
 		value, err := l.server.answer(r, c.Thread)
 		if err != nil {

@@ -131,7 +131,7 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 		return nil, err
 	}
 	for _, d := range dirs {
-		// With unreadable facts, it may belong to a thread.
+		// With unreadable facts, it can belong to a thread.
 		if _, err := threadid.Parse(d.Name()); err == nil && unread == nil && facts[d.Name()].Workspace == nil {
 			list = append(list, e.worktree(ctx, d.Name(), nil))
 		}

@@ -313,7 +313,7 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	return remains, nil
 }
 
-// sweep deletes the remains of killed processes: packs without an index, which are written under the caller's lock,
+// sweep deletes the remains of killed processes: packs without an index, which are written under tidyLock,
 // and from before a time, git's temporary files and the new objects of snapshots.
 func sweep(store, common string, before time.Time) error {
 	for _, pattern := range []string{

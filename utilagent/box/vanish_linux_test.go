@@ -37,7 +37,7 @@ func TestVanishingWorktree(t *testing.T) {
 	}
 }
 
-// Meanwhile, the worktree may have been created again.
+// The worktree can have been created again in the meantime.
 func TestReplacedWorktree(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
